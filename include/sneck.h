@@ -1,0 +1,408 @@
+/*
+ * sneck - distributed locking for C.
+ *
+ *     sneck_client *client;
+ *     sneck_lock *lock;
+ *     sneck_error error;
+ *
+ *     if (sneck_open(NULL, NULL, &client, &error) != SNECK_OK ||
+ *         sneck_mutex(client, "stock/42", NULL, &lock, &error) != SNECK_OK ||
+ *         sneck_acquire(lock, 5000, &error) != SNECK_OK) {
+ *         fprintf(stderr, "%s\n", error.message);
+ *         return 1;
+ *     }
+ *     write_stock(42, sneck_token(lock));     // the resource refuses a lower token than it has seen
+ *     sneck_release(lock, &error);
+ *     sneck_lock_free(lock);
+ *     sneck_close(client);
+ *
+ * What a lock here promises, and what it cannot promise:
+ *
+ *   - Each hold has a lease. While the process runs, the lease is renewed in the background; when the process dies, is
+ *     stopped or loses its store, the lease ends and somebody else may take the lock. From that moment on no call of
+ *     the old holder says "held".
+ *   - Each hold has a token that is higher than the token of every earlier hold of that lock. A resource that refuses
+ *     tokens lower than the highest it has seen is safe even from a holder that was paused between its look at the
+ *     lock and its write. Nothing else is: no lease lock can promise that two holders never overlap in time.
+ *
+ * Threads: a client and every handle made from it may be used by any number of threads at once, unless a function says
+ * otherwise. Functions that free an object must be the last call on it.
+ *
+ * Statuses say what the caller must do next. A sneck_error, where given, is always filled, also on SNECK_OK; every
+ * `error` parameter may be NULL. The library prints nothing, installs no signal handler, never ends the process and
+ * keeps no state outside of its clients.
+ *
+ * fork(): the child owns nothing. In it every call on a client or handle of the parent is SNECK_INVALID (release:
+ * SNECK_NOT_OWNER); close and free are allowed there, and do not touch what the parent holds.
+ */
+#ifndef SNECK_H
+#define SNECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define SNECK_API __attribute__((visibility("default")))
+#define SNECK_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define SNECK_API
+#define SNECK_MUST_CHECK
+#endif
+
+#define SNECK_VERSION_MAJOR 0
+#define SNECK_VERSION_MINOR 1
+#define SNECK_VERSION_PATCH 0
+
+/* Wait without a limit (a `wait_ms`). */
+#define SNECK_FOREVER INT64_C(-1)
+/* Switch off (a `renew_ms` or `watchdog_ms`). */
+#define SNECK_NEVER INT64_C(-1)
+
+/* ---- Statuses and errors ---------------------------------------------------------------------------------------- */
+
+typedef enum sneck_status {
+    SNECK_OK = 0,
+    SNECK_BUSY,        /* somebody else has it, and the call was not to wait */
+    SNECK_TIMEOUT,     /* somebody else had it for as long as the call was to wait */
+    SNECK_CANCELED,    /* the wait was interrupted, or the client was closed; nothing is held */
+    SNECK_LOST,        /* the caller had it and lost it: the lease ended, or it was broken by force */
+    SNECK_NOT_OWNER,   /* the caller does not hold it */
+    SNECK_CONFLICT,    /* the expected version or token is not the current one */
+    SNECK_UNAVAILABLE, /* the store could not be reached or used; it did not happen */
+    SNECK_UNKNOWN,     /* a request left and no answer came; it may have happened */
+    SNECK_DENIED,      /* the store's access rules refuse it */
+    SNECK_INVALID,     /* a wrong argument; the message says which and what is allowed */
+    SNECK_UNSUPPORTED, /* this store cannot do it */
+    SNECK_LIMIT,       /* a limit of the library is reached; the message names it */
+    SNECK_DEADLOCK,    /* waiting would never end */
+    SNECK_NO_MEMORY    /* out of memory; nothing was changed */
+} sneck_status;
+
+/* The name of a status, such as "SNECK_BUSY"; "SNECK_?" for a value that is none. */
+SNECK_API const char *sneck_status_name(sneck_status status);
+
+/* The version of the library that runs, such as "0.1.0". */
+SNECK_API const char *sneck_version_string(void);
+
+typedef struct sneck_error {
+    sneck_status status;
+    int cause;         /* errno, or the store's own code; 0 when there is none */
+    char message[240]; /* for people; always ends in NUL; empty on SNECK_OK */
+} sneck_error;
+
+/* ---- Events ----------------------------------------------------------------------------------------------------- */
+
+typedef enum sneck_event_kind {
+    SNECK_EVENT_ACQUIRED = 1,
+    SNECK_EVENT_RELEASED,
+    SNECK_EVENT_RENEWED,
+    SNECK_EVENT_RENEWAL_FAILED, /* one renewal failed; the hold lasts until its deadline, and it is tried again */
+    SNECK_EVENT_LOST            /* the hold is over; `message` says why */
+} sneck_event_kind;
+
+typedef struct sneck_event {
+    sneck_event_kind kind;
+    sneck_status status;  /* why a renewal failed; SNECK_OK where it has no meaning */
+    uint64_t token;       /* of the hold that the event is about */
+    int64_t time_ms;      /* wall clock, milliseconds since 1970 */
+    int64_t remaining_ms; /* time left of the hold at the event */
+    char name[513];       /* the lock */
+    char message[160];    /* for people; may be empty */
+} sneck_event;
+
+/*
+ * Called on the client's callback thread, one event at a time, with nothing of the library locked: it may call sneck.
+ * A slow callback delays later callbacks and nothing else; what does not fit into the queue meanwhile is counted and
+ * dropped, oldest first, but never a loss.
+ */
+typedef void (*sneck_event_fn)(void *context, const sneck_event *event);
+
+/* A log line: key=value text without newline. Called on any thread of the client; must not call sneck. */
+typedef enum sneck_log_level { SNECK_LOG_ERROR = 1, SNECK_LOG_WARNING, SNECK_LOG_INFO, SNECK_LOG_DEBUG } sneck_log_level;
+typedef void (*sneck_log_fn)(void *context, sneck_log_level level, const char *text);
+
+/* The name of an event kind, such as "acquired" or "renewal-failed"; "?" for a value that is none. */
+SNECK_API const char *sneck_event_kind_name(sneck_event_kind kind);
+
+/* ---- Clients ---------------------------------------------------------------------------------------------------- */
+
+typedef struct sneck_client sneck_client;
+
+/*
+ * Start from SNECK_CLIENT_OPTIONS_INIT and change what you need. A zero means "not given": then the URL, then the
+ * environment (SNECK_LEASE, SNECK_WATCHDOG, SNECK_RETRY), then the default decides.
+ */
+typedef struct sneck_client_options {
+    size_t size;           /* set by the initialiser; lets later versions append fields */
+    int64_t lease_ms;      /* default 30000; at least 100 */
+    int64_t watchdog_ms;   /* default 5000; at least 100, or SNECK_NEVER */
+    int64_t retry_ms;      /* default 100: longest pause between looks where the store cannot wake waiters */
+    const char *prefix;    /* put before every name in the store; default "lock:"; "" is allowed */
+    size_t max_locks;      /* names alive in this client at once, else SNECK_LIMIT; default 1000000 */
+    sneck_log_fn log;      /* NULL: no log */
+    void *log_context;
+    sneck_event_fn on_event; /* events of every lock of the client; NULL: none */
+    void *event_context;
+} sneck_client_options;
+
+#define SNECK_CLIENT_OPTIONS_INIT { .size = sizeof(sneck_client_options) }
+
+/*
+ * Opens a store. `url` NULL: the environment variable SNECK_STORE, and without it the embedded store of this user and
+ * machine ("sqlite:"). `options` may be NULL. The client needs no other object; close it with sneck_close.
+ *
+ * SNECK_INVALID      the URL or an option is wrong; found before any I/O
+ * SNECK_UNAVAILABLE  the store cannot be reached or used
+ * SNECK_DENIED       the store's access rules, or the permissions of its file, refuse us
+ * SNECK_UNSUPPORTED  this build has no such store
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_open(const char *url, const sneck_client_options *options,
+                                                   sneck_client **client_out, sneck_error *error);
+
+/*
+ * Ends a client: threads that wait return SNECK_CANCELED, asynchronous requests are completed, held locks are released
+ * (waiting, bounded, for the answers), threads end. Handles become inert, every call on them is SNECK_INVALID, and must
+ * still be freed. Must not be called from a callback of this client. NULL is a no-op.
+ */
+SNECK_API void sneck_close(sneck_client *client);
+
+/*
+ * A file descriptor that is readable while events wait, for poll(2); -1 when it cannot be had. From the first call on,
+ * events are also queued for sneck_event_next. Owned by the client; do not read or close it.
+ */
+SNECK_API int sneck_event_fd(sneck_client *client);
+
+/* Takes the oldest queued event; false when there is none. */
+SNECK_API bool sneck_event_next(sneck_client *client, sneck_event *event_out);
+
+/* ---- Locks ------------------------------------------------------------------------------------------------------ */
+
+typedef struct sneck_lock sneck_lock;
+
+typedef enum sneck_owner {
+    SNECK_OWNER_THREAD = 0, /* the calling thread owns what it acquires, and re-enters */
+    SNECK_OWNER_HANDLE      /* the handle owns, whichever thread calls: for event loops and coroutines */
+} sneck_owner;
+
+typedef enum sneck_recovery {
+    SNECK_RECOVER_RELEASE = 0, /* after loss the store is told to forget the claim; the default */
+    SNECK_RECOVER_NOTIFY,      /* only report */
+    SNECK_RECOVER_REACQUIRE    /* acquire again in the background: a new hold, with a new token, for the next acquire */
+} sneck_recovery;
+
+/* Start from SNECK_LOCK_OPTIONS_INIT and change what you need. */
+typedef struct sneck_lock_options {
+    size_t size;          /* set by the initialiser; lets later versions append fields */
+    int64_t lease_ms;     /* 0: the client's; at least 100 */
+    int64_t renew_ms;     /* 0: a third of the lease; at most half of it; SNECK_NEVER: the hold ends with its lease */
+    bool fair;            /* first come, first served, across all processes */
+    bool reentrant;       /* true by the initialiser; false: acquiring again is SNECK_DEADLOCK, not another level */
+    sneck_owner owner;
+    sneck_recovery recovery;
+    const char *why;      /* shown to others that look; at most 200 bytes; copied */
+    sneck_event_fn on_event; /* events of holds acquired through this handle; NULL: none */
+    void *event_context;
+} sneck_lock_options;
+
+#define SNECK_LOCK_OPTIONS_INIT { .size = sizeof(sneck_lock_options), .reentrant = true }
+
+/*
+ * A handle on the mutex `name`: 1 to 512 bytes of UTF-8 without control characters. No I/O. Two handles on one name
+ * in one client share the lock; each acquire counts with the options of its own handle. Free it with sneck_lock_free,
+ * before or after the client is closed.
+ *
+ * SNECK_INVALID  the name or an option is wrong
+ * SNECK_LIMIT    the client has max_locks names alive
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_mutex(sneck_client *client, const char *name,
+                                                    const sneck_lock_options *options, sneck_lock **lock_out,
+                                                    sneck_error *error);
+
+/*
+ * Drops a handle. A hold that only this handle could release is released (one with SNECK_OWNER_HANDLE, or the calling
+ * thread's when no other handle of this client has the name). No other call may use the handle. NULL is a no-op.
+ */
+SNECK_API void sneck_lock_free(sneck_lock *lock);
+
+/*
+ * Takes the lock. `wait_ms` 0 tries once, SNECK_FOREVER waits, else at most so long. The owner may acquire again: that
+ * adds a level without I/O, and each level needs its own release. A point of thread cancellation while it waits; the
+ * cancelled thread leaves nothing behind.
+ *
+ * SNECK_OK           held; sneck_token and sneck_remaining_ms tell more
+ * SNECK_BUSY         somebody else has it (wait_ms 0)
+ * SNECK_TIMEOUT      somebody else had it all the time
+ * SNECK_CANCELED     interrupted or closed
+ * SNECK_LOST         the owner lost this lock and has levels of it left to release; no level was added
+ * SNECK_LIMIT        the owner has 255 levels
+ * SNECK_DEADLOCK     the owner has it and the handle is not reentrant
+ * SNECK_UNAVAILABLE  the store cannot be reached: it was not acquired
+ * SNECK_UNKNOWN      no answer came in time; should it have been acquired, it is being released
+ * SNECK_DENIED, SNECK_INVALID, SNECK_NO_MEMORY
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_acquire(sneck_lock *lock, int64_t wait_ms, sneck_error *error);
+
+/*
+ * As sneck_acquire, but this hold ends `lease_ms` (at least 100) after it began and is not renewed. As an inner level
+ * it changes nothing about the outer hold's lease.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_acquire_for(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms,
+                                                          sneck_error *error);
+
+/*
+ * Gives one level back; the outermost gives the lock back to the store.
+ *
+ * SNECK_OK           given back
+ * SNECK_LOST         the hold had ended before; said for each level up to the outermost
+ * SNECK_NOT_OWNER    the caller has no level; nothing was changed
+ * SNECK_UNAVAILABLE, SNECK_UNKNOWN  the level is gone here; the store is told as soon as it answers, and frees the
+ *                    lock by itself when the lease ends
+ */
+SNECK_API sneck_status sneck_release(sneck_lock *lock, sneck_error *error);
+
+typedef sneck_status (*sneck_work_fn)(void *context, sneck_lock *lock);
+
+/*
+ * Runs `work` under the lock and releases it however `work` returns; the result is that of `work`, or SNECK_LOST if
+ * `work` returned SNECK_OK but the lock was lost on the way. When the lock cannot be had, `busy` (may be NULL) runs
+ * instead as the fallback, and its result is returned; without it the result of the acquire. Not for code that leaves
+ * `work` by longjmp.
+ */
+SNECK_API sneck_status sneck_with(sneck_lock *lock, int64_t wait_ms, sneck_work_fn work, sneck_work_fn busy,
+                                  void *context, sneck_error *error);
+
+/*
+ * Prolongs the caller's hold: from now on at least `lease_ms`, asked of the store before it returns. It never shortens.
+ * A hold that is not renewed ends then; one that is renewed goes on with its own lease.
+ *
+ * SNECK_OK, SNECK_LOST, SNECK_NOT_OWNER, SNECK_UNAVAILABLE, SNECK_UNKNOWN (the old deadline still counts)
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_extend(sneck_lock *lock, int64_t lease_ms, sneck_error *error);
+
+/*
+ * Every caller that waits on this handle now returns SNECK_CANCELED. Not sticky: later calls wait again. A handle per
+ * thread interrupts one thread. Not for signal handlers.
+ */
+SNECK_API void sneck_interrupt(sneck_lock *lock);
+
+/* Local answers, without I/O, exact at the moment of the call; each looks at the clock first. */
+SNECK_API bool sneck_is_held(const sneck_lock *lock);            /* by the caller (or the handle) */
+SNECK_API unsigned sneck_hold_count(const sneck_lock *lock);     /* levels of the caller; 0 when not held or lost */
+SNECK_API uint64_t sneck_token(const sneck_lock *lock);          /* 0 when not held or lost */
+SNECK_API int64_t sneck_remaining_ms(const sneck_lock *lock);    /* until the deadline; 0 when not held or lost */
+
+/*
+ * A file descriptor that becomes readable at the moment the current hold of this name is lost, also when no thread of
+ * this process gets to run; -1 when nothing is held by the caller. It belongs to the handle, stays valid until the
+ * handle is freed and is armed anew by each call of this function. Do not read or close it.
+ */
+SNECK_API int sneck_lost_fd(sneck_lock *lock);
+
+/* ---- Without blocking ------------------------------------------------------------------------------------------- */
+
+typedef struct sneck_request sneck_request;
+
+/* Called exactly once, on the client's callback thread; it may call sneck (not sneck_close). */
+typedef void (*sneck_done_fn)(void *context, sneck_status status, const sneck_error *error);
+
+/*
+ * Starts an acquire or a release and returns. Results are those of sneck_acquire and sneck_release. The handle must
+ * have SNECK_OWNER_HANDLE, else SNECK_INVALID, and must not be freed before `done` was called. If the call itself does
+ * not return SNECK_OK, `done` is never called. `request_out` may be NULL; otherwise free the request.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_acquire_async(sneck_lock *lock, int64_t wait_ms, sneck_done_fn done,
+                                                            void *context, sneck_request **request_out,
+                                                            sneck_error *error);
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_release_async(sneck_lock *lock, sneck_done_fn done, void *context,
+                                                            sneck_request **request_out, sneck_error *error);
+
+/* Asks that a waiting request end with SNECK_CANCELED. `done` is called in any case, with what really happened. */
+SNECK_API void sneck_cancel(sneck_request *request);
+
+/* Drops the request object, at any time; the request itself goes on. NULL is a no-op. */
+SNECK_API void sneck_request_free(sneck_request *request);
+
+/* ---- Looking, and breaking by force ------------------------------------------------------------------------------ */
+
+/* Somebody who holds or waits, as the store knows it. */
+typedef struct sneck_party {
+    const char *owner;    /* "<client uuid>:<thread id>" */
+    const char *host;
+    const char *why;      /* "" when none was given */
+    int64_t pid;
+    int64_t age_ms;       /* since it acquired, or began to wait */
+    int64_t remaining_ms; /* until its lease ends unless renewed */
+} sneck_party;
+
+/* Something that happened to a lock, as far as the store keeps it. */
+typedef struct sneck_incident {
+    int64_t time_ms;  /* wall clock, milliseconds since 1970 */
+    const char *kind; /* "expired", "died", "broken" */
+    const char *owner;
+    const char *text; /* the reason given, or "" */
+    uint64_t token;
+} sneck_incident;
+
+typedef struct sneck_info {
+    const char *name;
+    bool held;
+    bool fair;               /* how the holder took it */
+    uint64_t token;          /* the holder's (the first of a block); when free, the last that was given out */
+    sneck_party holder;      /* only when held */
+    size_t waiter_count;
+    const sneck_party *waiters; /* in the order in which they are served */
+    size_t incident_count;
+    const sneck_incident *incidents; /* oldest first, at most 32 */
+} sneck_info;
+
+/*
+ * What the store knows about one lock; a name that nobody ever used is simply free. Free the result with
+ * sneck_info_free. A snapshot: it may be out of date when it arrives.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_inspect(sneck_client *client, const char *name, sneck_info **info_out,
+                                                      sneck_error *error);
+SNECK_API void sneck_info_free(sneck_info *info);
+
+/* Returns false to stop the listing. `info` is valid during the call only. */
+typedef bool (*sneck_list_fn)(void *context, const sneck_info *info);
+
+/*
+ * Calls `callback` for each lock that is held or waited for and whose name matches the shell pattern (NULL: all), in
+ * the order of names. `*` and `?` match any character, also '/'.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_list(sneck_client *client, const char *pattern, sneck_list_fn callback,
+                                                   void *context, sneck_error *error);
+
+/* What this client itself holds and waits for; no I/O. */
+typedef struct sneck_local {
+    const char *name;
+    uint64_t token;          /* 0 when nothing is held */
+    unsigned holds;
+    unsigned waiting;        /* threads and requests of this client that wait for it */
+    int64_t remaining_ms;
+    int64_t last_renewal_ms; /* ago; -1 when it was not renewed yet */
+} sneck_local;
+typedef bool (*sneck_local_fn)(void *context, const sneck_local *local);
+SNECK_API void sneck_list_local(sneck_client *client, sneck_local_fn callback, void *context);
+
+/*
+ * Takes a lock away from its holder, whoever that is: only with the token that sneck_inspect shows, so that nobody
+ * breaks another hold than the one he looked at. The store keeps who did it and `reason` (1 to 200 bytes). The next
+ * token is higher; the old holder is told at its next renewal at the latest.
+ *
+ * SNECK_OK        it was held with that token, and is free now (or the next waiter's)
+ * SNECK_CONFLICT  it is free, or held with another token; nothing was changed
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_break(sneck_client *client, const char *name, uint64_t token,
+                                                    const char *reason, sneck_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,65 @@
+/* Every limit of the library, in one place. */
+#ifndef SNK_BASE_LIMITS_H
+#define SNK_BASE_LIMITS_H
+
+#include <stdint.h>
+
+#define SNK_NS_PER_US INT64_C(1000)
+#define SNK_NS_PER_MS INT64_C(1000000)
+#define SNK_NS_PER_S INT64_C(1000000000)
+
+/* A point in time that never comes. */
+#define SNK_NEVER_NS INT64_MAX
+
+/* What users may give. */
+#define SNK_NAME_LENGTH_MAX 512
+#define SNK_PREFIX_LENGTH_MAX 128
+#define SNK_WHY_LENGTH_MAX 200
+#define SNK_OWNER_LENGTH_MAX 63 /* "<uuid>:<thread id>" */
+#define SNK_HOST_LENGTH_MAX 63
+#define SNK_HOLDS_MAX 255
+#define SNK_LEASE_MS_MIN INT64_C(100)
+#define SNK_LEASE_MS_MAX (INT64_C(7) * 24 * 3600 * 1000)
+#define SNK_WATCHDOG_MS_MIN INT64_C(100)
+#define SNK_RETRY_MS_MIN INT64_C(1)
+#define SNK_LOCKS_MAX_DEFAULT 1000000
+#define SNK_URL_LENGTH_MAX 2048
+
+/* Defaults. */
+#define SNK_LEASE_MS_DEFAULT INT64_C(30000)
+#define SNK_WATCHDOG_MS_DEFAULT INT64_C(5000)
+#define SNK_RETRY_MS_DEFAULT INT64_C(100)
+#define SNK_PREFIX_DEFAULT "lock:"
+
+/*
+ * The part of a lease that we do not use: a tenth of it, because two clocks may each run 5 % off, and a bit for the
+ * way between looking at the clock and acting on it.
+ */
+#define SNK_DRIFT_DIVISOR 10
+#define SNK_MARGIN_NS (2 * SNK_NS_PER_MS)
+
+/*
+ * Local hand-off: what one client may do with a lock before the store sees it again. A block of tokens never reaches
+ * further than a millisecond ahead of the clock (a token is a microsecond), or tokens would outrun it.
+ */
+#define SNK_TOKEN_BLOCK_MAX 512
+#define SNK_HANDOFF_TIME_NS (20 * SNK_NS_PER_MS)
+/* How long newcomers may take a lock that was passed to a thread which is still waking up. */
+#define SNK_BARGE_TIME_NS (1 * SNK_NS_PER_MS)
+
+/* How long the store remembers that a claim which was never answered is given up: max(lease, this). */
+#define SNK_TOMBSTONE_NS (600 * SNK_NS_PER_S)
+/* An offered lock must be confirmed by its first renewal within min(this, lease). */
+#define SNK_OFFER_NS (2 * SNK_NS_PER_S)
+
+/* Bounds of retries after a failed request: the first pause, and the longest. */
+#define SNK_BACKOFF_NS_MIN (10 * SNK_NS_PER_MS)
+#define SNK_BACKOFF_NS_MAX (1 * SNK_NS_PER_S)
+
+#define SNK_RENEW_BATCH_MAX 256
+#define SNK_EVENTS_QUEUED_MAX 1024
+#define SNK_INCIDENTS_MAX 32
+#define SNK_INCIDENT_AGE_S (24 * 3600)
+#define SNK_CLOSE_WAIT_NS (5 * SNK_NS_PER_S)
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * A claim is one try of one client to have one lock, named by 128 random bits. Everything that is asked of a store is
+ * asked about a claim, and everything that a store answers is an answer about a claim. An acquire with one id leaves
+ * the client at most once; every later question about it is a renew, which may find that the claim holds the lock by
+ * now, but never registers a claim that the store does not know.
+ */
+#ifndef SNK_ENGINE_CLAIM_H
+#define SNK_ENGINE_CLAIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/ids.h"
+#include "sneck.h"
+
+/* How somebody wants to hold a lock. */
+typedef struct snk_terms {
+    int64_t lease_ns;
+    int64_t renew_ns; /* pause between renewals; SNK_NEVER_NS: not renewed */
+    bool fair;
+    bool forget_on_loss; /* after loss the store is told to forget the claim */
+} snk_terms;
+
+typedef enum snk_ask {
+    SNK_ASK_ACQUIRE,
+    SNK_ASK_RENEW,
+    SNK_ASK_RELEASE
+} snk_ask;
+
+/* One request about one claim, as the engine wants it sent. */
+typedef struct snk_send {
+    snk_ask ask;
+    snk_id claim;
+    int64_t lease_ns;      /* acquire, renew: what the store must set, at least; release: what the claim was sent with */
+    int64_t sent_at_ns;    /* before it leaves: leases count from here */
+    int64_t not_before_ns; /* a release that must wait (the claim may still be prolonged by a request in flight); or 0 */
+    uint32_t tokens;       /* acquire: how many tokens would be useful */
+    bool fair;             /* acquire */
+    bool queue;            /* acquire: wait in the store's queue when somebody else has the lock */
+    bool unanswered;       /* release: the acquire of this claim was never answered, so it may arrive after this */
+    bool chase;            /* release: nobody waits for the answer; it is repeated until the store answers */
+} snk_send;
+
+typedef enum snk_answer_kind {
+    SNK_ANSWER_HELD,     /* acquire, renew: the claim holds the lock, and the full lease was set in this execution */
+    SNK_ANSWER_QUEUED,   /* acquire, renew: the claim waits in the store's queue, and was refreshed there */
+    SNK_ANSWER_BUSY,     /* acquire: somebody else has the lock; the claim is not registered */
+    SNK_ANSWER_GONE,     /* renew, release: no such claim; acquire: refused, because the claim has been given up */
+    SNK_ANSWER_DONE,     /* release: the claim was there and is gone */
+    SNK_ANSWER_FAILED,   /* it did not happen; `error` says why */
+    SNK_ANSWER_UNCERTAIN /* no answer: it may have happened, or may happen yet */
+} snk_answer_kind;
+
+typedef struct snk_answer {
+    snk_answer_kind kind;
+    uint64_t token_first;   /* held: the block of tokens that came with the grant, the same at each renewal */
+    uint64_t token_last;
+    int64_t look_after_ns;  /* queued: look again after this time at the latest; 0: the caller's choice */
+    uint64_t ticket;        /* queued: the store's own note for snk_store_wait */
+    sneck_error error;      /* failed, uncertain */
+} snk_answer;
+
+#endif

@@ -1,0 +1,32 @@
+/* When to renew a hold: each interval, counted from when the last answered renewal left; after a failure soon again. */
+#ifndef SNK_ENGINE_RENEWAL_H
+#define SNK_ENGINE_RENEWAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct snk_renewal {
+    int64_t interval_ns;  /* SNK_NEVER_NS: the hold is not renewed */
+    int64_t next_at_ns;   /* when the next one is due; SNK_NEVER_NS while one is in flight */
+    int64_t renewed_at_ns; /* when the last one was answered; 0: none yet */
+    uint32_t failures;    /* in a row */
+} snk_renewal;
+
+/* A hold begins whose lease counts from `sent_at_ns`. `at_once` renews it as soon as possible. */
+void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns);
+
+bool snk_renewal_is_due(const snk_renewal *renewal, int64_t now_ns);
+
+/* A renewal leaves; none is due until it is answered. */
+void snk_renewal_sent(snk_renewal *renewal);
+
+/* The one that left at `sent_at_ns` was answered: the lease was set. */
+void snk_renewal_succeeded(snk_renewal *renewal, int64_t sent_at_ns, int64_t now_ns);
+
+/* It failed, or nobody knows: again after a pause that doubles from SNK_BACKOFF_NS_MIN to a quarter of the interval. */
+void snk_renewal_failed(snk_renewal *renewal, int64_t now_ns);
+
+/* The pause after the n-th failure in a row (n from 1), at most `longest_ns`. */
+int64_t snk_backoff_ns(uint32_t failures, int64_t longest_ns);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * The one interface of every store.
+ *
+ * A store keeps claims (engine/claim.h) and does things to them atomically. It never sees who waits in this process:
+ * it hears of claims, and says when there may be news about one.
+ *
+ * What each store must guarantee, and tests/store/contract shows:
+ *
+ *   - acquire registers a claim as the holder (HELD) if the lock is free, otherwise in the queue (QUEUED, if asked to)
+ *     or not at all (BUSY). A claim with a tombstone is refused (GONE).
+ *   - HELD, from acquire or renew, has set at least the full lease in that same execution; a renew never shortens.
+ *   - renew refreshes held and queued claims; it never registers an unknown one (GONE).
+ *   - release of a held claim frees the lock and hands it to the first live claim of the queue in the same execution,
+ *     as an offer that lives min(SNK_OFFER_NS, that claim's lease) until its first renew. release of a queued claim
+ *     leaves the queue. With `unanswered` it also leaves a tombstone for max(lease, SNK_TOMBSTONE_NS), whether or not
+ *     the claim was there. It never touches another claim.
+ *   - tokens: each grant comes with a block [first, last] that is higher than all tokens of earlier grants of that lock.
+ *   - what a claim is owed after a message was lost is found by the next renew: no state hangs on a message.
+ */
+#ifndef SNK_STORE_STORE_H
+#define SNK_STORE_STORE_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/url.h"
+#include "engine/claim.h"
+
+typedef struct snk_store snk_store;
+
+/* Who makes the claims of one client; copied by the store when it is opened. */
+typedef struct snk_identity {
+    snk_id client;
+    char uuid[SNK_UUID_TEXT_SIZE];
+    char host[64];
+    int64_t pid;
+} snk_identity;
+
+/* A claim as the store needs to know it. Pointers are borrowed for the call. */
+typedef struct snk_claim {
+    const char *name;   /* without prefix */
+    const char *why;    /* "" when none; acquire only */
+    int64_t thread;     /* thread id of the asker, for the owner text "<client uuid>:<thread id>"; acquire only */
+    snk_send send;
+} snk_claim;
+
+/*
+ * One call to the store: `count` requests of the same kind (many only for renew), with an answer each. `done` is called
+ * exactly once, when all answers are there: perhaps before submit returns, perhaps on another thread.
+ */
+typedef struct snk_call {
+    const snk_claim *claims; /* borrowed until done */
+    snk_answer *answers;     /* borrowed until done; `count` of them */
+    size_t count;
+    void (*done)(struct snk_call *call);
+    void *context;
+    snk_store *store;        /* set by snk_store_submit */
+} snk_call;
+
+/* How much a token of this store is worth. */
+typedef enum snk_token_strength {
+    SNK_TOKEN_TIME_FLOORED, /* rises unless state is lost and the clock steps back in one event */
+    SNK_TOKEN_DURABLE       /* rises always */
+} snk_token_strength;
+
+typedef struct snk_store_traits {
+    snk_token_strength tokens;
+    bool token_blocks;   /* grants may come with more than one token: local hand-off is possible */
+    bool pushes_wakeups; /* waiters are woken; otherwise they look each retry_ms */
+} snk_store_traits;
+
+/*
+ * News about a claim, for the client: called on whatever thread drives the store, with nothing of the store locked.
+ * Only for stores that hear news on their own; others return from `wait` instead.
+ */
+typedef void (*snk_news_fn)(void *context, const char *name, const snk_id *claim);
+
+/* What a store says about one lock. The text fields point into `text`, which grows as needed (owned; see store/view.h). */
+typedef struct snk_view snk_view;
+
+typedef bool (*snk_view_fn)(void *context, const snk_view *view);
+
+typedef struct snk_store_ops {
+    const char *scheme;
+    void (*submit)(snk_store *store, snk_call *call);
+    /*
+     * Sleeps until there may be news about the claim that `ticket` came with, `*word` is no longer `expected`, or
+     * `until_ns` has come; it may also return for no reason. NULL ticket pointer (0): for any claim of this client.
+     * A cancellation point. Returns true when the store has news.
+     */
+    bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
+    sneck_status (*inspect)(snk_store *store, const char *name, snk_view *view, sneck_error *error);
+    sneck_status (*list)(snk_store *store, const char *pattern, snk_view_fn callback, void *context, sneck_error *error);
+    sneck_status (*break_hold)(snk_store *store, const char *name, uint64_t token, const char *reason,
+                               sneck_error *error);
+    /* Called once on a thread of the client that lives until just before close; may be NULL. */
+    void (*adopt_thread)(snk_store *store);
+    /* Called by that same thread as its last act; may be NULL. */
+    void (*disown_thread)(snk_store *store);
+    /*
+     * A file descriptor that keeps the claims of this client alive while any process has it open (the embedded
+     * store's liveness lock), or -1. Borrowed. May be NULL.
+     */
+    int (*liveness_fd)(snk_store *store);
+    /* Frees everything; every call is done by then. */
+    void (*close)(snk_store *store);
+    /* In a child of fork(): gives back what can be given back without touching what the parent uses. */
+    void (*abandon)(snk_store *store);
+} snk_store_ops;
+
+/* The head of each store's own struct. */
+struct snk_store {
+    const snk_store_ops *ops;
+    snk_store_traits traits;
+};
+
+typedef struct snk_store_config {
+    const snk_url *url;            /* borrowed */
+    const char *prefix;            /* borrowed; copied by the store */
+    snk_identity identity;
+    int64_t retry_ns;
+    snk_news_fn news;
+    void *news_context;
+    void (*log)(void *context, sneck_log_level level, const char *text);
+    void *log_context;
+} snk_store_config;
+
+/* Opens the store that the URL names. */
+sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+
+/* Hands a call over; see snk_call. */
+void snk_store_submit(snk_store *store, snk_call *call);
+
+/* Does one request and returns with its answer. */
+void snk_store_ask(snk_store *store, const snk_claim *claim, snk_answer *answer_out);
+
+/* Each store's constructor; store.c chooses by scheme. */
+sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+
+#endif
