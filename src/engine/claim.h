@@ -38,6 +38,7 @@ typedef struct snk_send {
     bool fair;             /* acquire */
     bool queue;            /* acquire: wait in the store's queue when somebody else has the lock */
     bool unanswered;       /* release: the acquire of this claim was never answered, so it may arrive after this */
+    bool ends_hold;        /* release: of a claim that held the lock until now */
     bool chase;            /* release: nobody waits for the answer; it is repeated until the store answers */
 } snk_send;
 

@@ -60,6 +60,7 @@ typedef struct snk_seek {
     snk_seek_state state;
     uint32_t failures;   /* in a row */
     bool contacted;      /* the store has answered this wait at least once: an outage is waited out */
+    bool news;           /* something was said about it while a request was in flight: ask again */
     int64_t look_at_ns;  /* when to ask (again); SNK_NEVER_NS: not on a timer */
     uint64_t ticket;     /* of the last "queued", for snk_store_wait; 0 before */
     int64_t lease_ns;    /* with which the claim was sent */
@@ -161,8 +162,8 @@ typedef struct snk_note {
 typedef struct snk_actions {
     snk_waiter *woken;    /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */
     snk_hold *freed;      /* chain by next_freed: memory that the machine needs no more */
-    sneck_error release;  /* RELEASE, EXTEND: the result, unless `pending` */
-    bool pending;         /* RELEASE, EXTEND: the answer to the send of this step is the result */
+    sneck_error release;  /* RELEASE, EXTEND, and the REPLY to what they sent: the result, unless `pending` */
+    bool pending;         /* RELEASE, EXTEND: the REPLY to the send of this step will have the result */
     bool more;            /* TIMER: not all fitted; step again */
     uint32_t send_count;
     uint32_t note_count;
@@ -180,11 +181,6 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
 
 /* The levels of `owner` at `now_ns`, 0 when it does not hold the lock (any more). */
 unsigned snk_machine_levels(snk_machine *machine, uint64_t owner, int64_t now_ns);
-
-/*
- * The result of a release, or of an extend, from the answer to the send it led to. Fills `error` and returns the status.
- */
-sneck_status snk_machine_result(const snk_send *send, const snk_answer *answer, sneck_error *error);
 
 /* What must be true of a machine between steps; false names a bug of ours. The simulator asks after each step. */
 bool snk_machine_is_sound(const snk_machine *machine);

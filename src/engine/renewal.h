@@ -12,7 +12,7 @@ typedef struct snk_renewal {
     uint32_t failures;    /* in a row */
 } snk_renewal;
 
-/* A hold begins whose lease counts from `sent_at_ns`. `at_once` renews it as soon as possible. */
+/* A hold begins whose lease counts from `sent_at_ns`. */
 void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns);
 
 bool snk_renewal_is_due(const snk_renewal *renewal, int64_t now_ns);
