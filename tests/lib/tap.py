@@ -24,6 +24,7 @@ import time
 import traceback
 
 TEST_SECONDS = 30
+PATIENCE = float(os.environ.get("SNECK_TEST_PATIENCE", "1"))  # stretches time limits where everything is slower
 PR_SET_CHILD_SUBREAPER = 36
 EXIT_SKIPPED = 77
 
@@ -65,9 +66,9 @@ def start_sneck(*arguments, **options):
 
 def wait_until(condition, seconds=10):
     """Waits until condition() is true; an AssertionError if it does not become so in time."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * PATIENCE
     while not condition():
-        assert time.monotonic() < deadline, f"still not so after {seconds} s"
+        assert time.monotonic() < deadline, f"still not so after {seconds * PATIENCE} s"
         time.sleep(0.005)
 
 
@@ -94,7 +95,7 @@ def run_apart(function):
     child = os.fork()
     if child == 0:
         run_in_child(function, directory)
-    status = wait_for(child, getattr(function, "seconds", TEST_SECONDS))
+    status = wait_for(child, getattr(function, "seconds", TEST_SECONDS) * PATIENCE)
     kill_leftovers()
     shutil.rmtree(directory, ignore_errors=True)
     return status
