@@ -281,7 +281,8 @@ static void renewal_failed(snk_step *step, const sneck_error *error)
     snk_hold *hold = step->machine->hold;
     snk_renewal_failed(&hold->renewal, step->now_ns);
     if (hold->owner != 0)
-        snk_step_note(step, SNECK_EVENT_RENEWAL_FAILED, hold->token, error->status, "a renewal was not answered in time");
+        snk_step_note(step, SNECK_EVENT_RENEWAL_FAILED, hold->token, error->status,
+                      "a renewal was not answered in time");
 }
 
 void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer)

@@ -143,8 +143,7 @@ static void on_resume(snk_step *step, snk_waiter *waiter, bool news)
 static void decide_given_up(snk_step *step, snk_waiter *waiter, sneck_status status)
 {
     snk_seek_state state = waiter->seek.state;
-    bool unanswered =
-        state == SNK_SEEK_ACQUIRING || state == SNK_SEEK_UNSURE || state == SNK_SEEK_UNSURE_ASKING;
+    bool unanswered = state == SNK_SEEK_ACQUIRING || state == SNK_SEEK_UNSURE || state == SNK_SEEK_UNSURE_ASKING;
     bool failing = waiter->seek.failures > 0 && snk_seek_is_active(&waiter->seek);
     snk_seek_leave(step, waiter);
     if (status == SNECK_CANCELED)

@@ -15,15 +15,13 @@ bool snk_seek_is_active(const snk_seek *seek)
 
 static bool is_in_flight(const snk_seek *seek)
 {
-    return seek->state == SNK_SEEK_ACQUIRING || seek->state == SNK_SEEK_ASKING ||
-           seek->state == SNK_SEEK_UNSURE_ASKING;
+    return seek->state == SNK_SEEK_ACQUIRING || seek->state == SNK_SEEK_ASKING || seek->state == SNK_SEEK_UNSURE_ASKING;
 }
 
 /* Nobody can say whether the store has this claim, or will have it. */
 static bool is_unanswered(const snk_seek *seek)
 {
-    return seek->state == SNK_SEEK_ACQUIRING || seek->state == SNK_SEEK_UNSURE ||
-           seek->state == SNK_SEEK_UNSURE_ASKING;
+    return seek->state == SNK_SEEK_ACQUIRING || seek->state == SNK_SEEK_UNSURE || seek->state == SNK_SEEK_UNSURE_ASKING;
 }
 
 static bool is_registered(const snk_seek *seek)
