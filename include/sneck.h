@@ -123,7 +123,12 @@ typedef struct sneck_event {
 typedef void (*sneck_event_fn)(void *context, const sneck_event *event);
 
 /* A log line: key=value text without newline. Called on any thread of the client; must not call sneck. */
-typedef enum sneck_log_level { SNECK_LOG_ERROR = 1, SNECK_LOG_WARNING, SNECK_LOG_INFO, SNECK_LOG_DEBUG } sneck_log_level;
+typedef enum sneck_log_level {
+    SNECK_LOG_ERROR = 1,
+    SNECK_LOG_WARNING,
+    SNECK_LOG_INFO,
+    SNECK_LOG_DEBUG
+} sneck_log_level;
 typedef void (*sneck_log_fn)(void *context, sneck_log_level level, const char *text);
 
 /* The name of an event kind, such as "acquired" or "renewal-failed"; "?" for a value that is none. */
@@ -138,19 +143,21 @@ typedef struct sneck_client sneck_client;
  * environment (SNECK_LEASE, SNECK_WATCHDOG, SNECK_RETRY), then the default decides.
  */
 typedef struct sneck_client_options {
-    size_t size;           /* set by the initialiser; lets later versions append fields */
-    int64_t lease_ms;      /* default 30000; at least 100 */
-    int64_t watchdog_ms;   /* default 5000; at least 100, or SNECK_NEVER */
-    int64_t retry_ms;      /* default 100: longest pause between looks where the store cannot wake waiters */
-    const char *prefix;    /* put before every name in the store; default "lock:"; "" is allowed */
-    size_t max_locks;      /* names alive in this client at once, else SNECK_LIMIT; default 1000000 */
-    sneck_log_fn log;      /* NULL: no log */
+    size_t size;         /* set by the initialiser; lets later versions append fields */
+    int64_t lease_ms;    /* default 30000; at least 100 */
+    int64_t watchdog_ms; /* default 5000; at least 100, or SNECK_NEVER */
+    int64_t retry_ms;    /* default 100: longest pause between looks where the store cannot wake waiters */
+    const char *prefix;  /* put before every name in the store; default "lock:"; "" is allowed */
+    size_t max_locks;    /* names alive in this client at once, else SNECK_LIMIT; default 1000000 */
+    sneck_log_fn log;    /* NULL: no log */
     void *log_context;
     sneck_event_fn on_event; /* events of every lock of the client; NULL: none */
     void *event_context;
 } sneck_client_options;
 
+/* clang-format off */
 #define SNECK_CLIENT_OPTIONS_INIT { .size = sizeof(sneck_client_options) }
+/* clang-format on */
 
 /*
  * Opens a store. `url` NULL: the environment variable SNECK_STORE, and without it the embedded store of this user and
@@ -197,19 +204,21 @@ typedef enum sneck_recovery {
 
 /* Start from SNECK_LOCK_OPTIONS_INIT and change what you need. */
 typedef struct sneck_lock_options {
-    size_t size;          /* set by the initialiser; lets later versions append fields */
-    int64_t lease_ms;     /* 0: the client's; at least 100 */
-    int64_t renew_ms;     /* 0: a third of the lease; at most half of it; SNECK_NEVER: the hold ends with its lease */
-    bool fair;            /* first come, first served, across all processes */
-    bool reentrant;       /* true by the initialiser; false: acquiring again is SNECK_DEADLOCK, not another level */
+    size_t size;      /* set by the initialiser; lets later versions append fields */
+    int64_t lease_ms; /* 0: the client's; at least 100 */
+    int64_t renew_ms; /* 0: a third of the lease; at most half of it; SNECK_NEVER: the hold ends with its lease */
+    bool fair;        /* first come, first served, across all processes */
+    bool reentrant;   /* true by the initialiser; false: acquiring again is SNECK_DEADLOCK, not another level */
     sneck_owner owner;
     sneck_recovery recovery;
-    const char *why;      /* shown to others that look; at most 200 bytes; copied */
-    sneck_event_fn on_event; /* events of holds acquired through this handle; NULL: none */
+    const char *why;         /* shown to others that look; at most 200 bytes; copied */
+    sneck_event_fn on_event; /* events of this name in this client; NULL: none */
     void *event_context;
 } sneck_lock_options;
 
+/* clang-format off */
 #define SNECK_LOCK_OPTIONS_INIT { .size = sizeof(sneck_lock_options), .reentrant = true }
+/* clang-format on */
 
 /*
  * A handle on the mutex `name`: 1 to 512 bytes of UTF-8 without control characters. No I/O. Two handles on one name
@@ -291,10 +300,10 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_extend(sneck_lock *lock, int64_t l
 SNECK_API void sneck_interrupt(sneck_lock *lock);
 
 /* Local answers, without I/O, exact at the moment of the call; each looks at the clock first. */
-SNECK_API bool sneck_is_held(const sneck_lock *lock);            /* by the caller (or the handle) */
-SNECK_API unsigned sneck_hold_count(const sneck_lock *lock);     /* levels of the caller; 0 when not held or lost */
-SNECK_API uint64_t sneck_token(const sneck_lock *lock);          /* 0 when not held or lost */
-SNECK_API int64_t sneck_remaining_ms(const sneck_lock *lock);    /* until the deadline; 0 when not held or lost */
+SNECK_API bool sneck_is_held(const sneck_lock *lock);         /* by the caller (or the handle) */
+SNECK_API unsigned sneck_hold_count(const sneck_lock *lock);  /* levels of the caller; 0 when not held or lost */
+SNECK_API uint64_t sneck_token(const sneck_lock *lock);       /* 0 when not held or lost */
+SNECK_API int64_t sneck_remaining_ms(const sneck_lock *lock); /* until the deadline; 0 when not held or lost */
 
 /*
  * A file descriptor that becomes readable at the moment the current hold of this name is lost, also when no thread of
@@ -331,9 +340,9 @@ SNECK_API void sneck_request_free(sneck_request *request);
 
 /* Somebody who holds or waits, as the store knows it. */
 typedef struct sneck_party {
-    const char *owner;    /* "<client uuid>:<thread id>" */
+    const char *owner; /* "<client uuid>:<thread id>" */
     const char *host;
-    const char *why;      /* "" when none was given */
+    const char *why; /* "" when none was given */
     int64_t pid;
     int64_t age_ms;       /* since it acquired, or began to wait */
     int64_t remaining_ms; /* until its lease ends unless renewed */
@@ -351,9 +360,9 @@ typedef struct sneck_incident {
 typedef struct sneck_info {
     const char *name;
     bool held;
-    bool fair;               /* how the holder took it */
-    uint64_t token;          /* the holder's (the first of a block); when free, the last that was given out */
-    sneck_party holder;      /* only when held */
+    bool fair;          /* how the holder took it */
+    uint64_t token;     /* the holder's (the first of a block); when free, the last that was given out */
+    sneck_party holder; /* only when held */
     size_t waiter_count;
     const sneck_party *waiters; /* in the order in which they are served */
     size_t incident_count;
@@ -381,9 +390,9 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_list(sneck_client *client, const c
 /* What this client itself holds and waits for; no I/O. */
 typedef struct sneck_local {
     const char *name;
-    uint64_t token;          /* 0 when nothing is held */
+    uint64_t token; /* 0 when nothing is held */
     unsigned holds;
-    unsigned waiting;        /* threads and requests of this client that wait for it */
+    unsigned waiting; /* threads and requests of this client that wait for it */
     int64_t remaining_ms;
     int64_t last_renewal_ms; /* ago; -1 when it was not renewed yet */
 } sneck_local;

@@ -15,7 +15,9 @@ typedef struct snk_list {
 } snk_list;
 
 /* The element of type `type` whose link `member` is at `pointer`. */
+/* clang-format off */
 #define SNK_CONTAINER(pointer, type, member) ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+/* clang-format on */
 
 static inline void snk_list_init(snk_list *list)
 {

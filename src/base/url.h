@@ -23,13 +23,13 @@ typedef struct snk_url_key {
 } snk_url_key;
 
 typedef struct snk_url {
-    char *memory;           /* owned; the texts below point into it */
+    char *memory; /* owned; the texts below point into it */
     const char *scheme;
-    const char *user;       /* "" when not given */
-    const char *password;   /* "" when not given; never print it */
+    const char *user;     /* "" when not given */
+    const char *password; /* "" when not given; never print it */
     snk_url_host hosts[SNK_URL_HOSTS_MAX];
     size_t host_count;
-    const char *path;       /* with its leading '/'; "" when not given */
+    const char *path; /* with its leading '/'; "" when not given */
     snk_url_key keys[SNK_URL_KEYS_MAX];
     size_t key_count;
 } snk_url;

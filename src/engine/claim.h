@@ -31,14 +31,16 @@ typedef enum snk_ask {
 typedef struct snk_send {
     snk_ask ask;
     snk_id claim;
-    int64_t lease_ns;      /* acquire, renew: what the store must set, at least; release: what the claim was sent with */
-    int64_t sent_at_ns;    /* before it leaves: leases count from here */
-    int64_t not_before_ns; /* a release that must wait (the claim may still be prolonged by a request in flight); or 0 */
-    uint32_t tokens;       /* acquire: how many tokens would be useful */
-    bool fair;             /* acquire */
-    bool queue;            /* acquire: wait in the store's queue when somebody else has the lock */
-    bool unanswered;       /* release: the acquire of this claim was never answered, so it may arrive after this */
-    bool chase;            /* release: nobody waits for the answer; it is repeated until the store answers */
+    int64_t lease_ns;   /* acquire, renew: what the store must set, at least; release: what the claim was sent with */
+    int64_t sent_at_ns; /* before it leaves: leases count from here */
+    int64_t
+        not_before_ns; /* a release that must wait (the claim may still be prolonged by a request in flight); or 0 */
+    uint32_t tokens;   /* acquire: how many tokens would be useful */
+    bool fair;         /* acquire */
+    bool queue;        /* acquire: wait in the store's queue when somebody else has the lock */
+    bool unanswered;   /* release: the acquire of this claim was never answered, so it may arrive after this */
+    bool ends_hold;    /* release: of a claim that held the lock until now */
+    bool chase;        /* release: nobody waits for the answer; it is repeated until the store answers */
 } snk_send;
 
 typedef enum snk_answer_kind {
@@ -53,11 +55,11 @@ typedef enum snk_answer_kind {
 
 typedef struct snk_answer {
     snk_answer_kind kind;
-    uint64_t token_first;   /* held: the block of tokens that came with the grant, the same at each renewal */
+    uint64_t token_first; /* held: the block of tokens that came with the grant, the same at each renewal */
     uint64_t token_last;
-    int64_t look_after_ns;  /* queued: look again after this time at the latest; 0: the caller's choice */
-    uint64_t ticket;        /* queued: the store's own note for snk_store_wait */
-    sneck_error error;      /* failed, uncertain */
+    int64_t look_after_ns; /* queued: look again after this time at the latest; 0: the caller's choice */
+    uint64_t ticket;       /* queued: the store's own note for snk_store_wait */
+    sneck_error error;     /* failed, uncertain */
 } snk_answer;
 
 #endif

@@ -46,11 +46,11 @@ typedef struct snk_engine {
 } snk_engine;
 
 typedef enum snk_seek_state {
-    SNK_SEEK_NONE,      /* no claim */
-    SNK_SEEK_ACQUIRING, /* its acquire is in flight */
-    SNK_SEEK_QUEUED,    /* the store answered that it waits */
-    SNK_SEEK_ASKING,    /* it waits, and a renew is in flight */
-    SNK_SEEK_UNSURE,    /* its acquire was not answered: a renew at look_at_ns will tell */
+    SNK_SEEK_NONE,          /* no claim */
+    SNK_SEEK_ACQUIRING,     /* its acquire is in flight */
+    SNK_SEEK_QUEUED,        /* the store answered that it waits */
+    SNK_SEEK_ASKING,        /* it waits, and a renew is in flight */
+    SNK_SEEK_UNSURE,        /* its acquire was not answered: a renew at look_at_ns will tell */
     SNK_SEEK_UNSURE_ASKING, /* as before, and that renew is in flight */
     SNK_SEEK_BACKING_OFF    /* no claim; a new one at look_at_ns */
 } snk_seek_state;
@@ -58,11 +58,12 @@ typedef enum snk_seek_state {
 typedef struct snk_seek {
     snk_id claim;
     snk_seek_state state;
-    uint32_t failures;   /* in a row */
-    bool contacted;      /* the store has answered this wait at least once: an outage is waited out */
-    int64_t look_at_ns;  /* when to ask (again); SNK_NEVER_NS: not on a timer */
-    uint64_t ticket;     /* of the last "queued", for snk_store_wait; 0 before */
-    int64_t lease_ns;    /* with which the claim was sent */
+    uint32_t failures;  /* in a row */
+    bool contacted;     /* the store has answered this wait at least once: an outage is waited out */
+    bool news;          /* something was said about it while a request was in flight: ask again */
+    int64_t look_at_ns; /* when to ask (again); SNK_NEVER_NS: not on a timer */
+    uint64_t ticket;    /* of the last "queued", for snk_store_wait; 0 before */
+    int64_t lease_ns;   /* with which the claim was sent */
 } snk_seek;
 
 typedef struct snk_hold {
@@ -74,32 +75,32 @@ typedef struct snk_hold {
     uint64_t token_last;
     int64_t granted_at_ns; /* when the store's grant was asked for: the hand-off budget counts from here */
     snk_renewal renewal;
-    uint32_t levels;      /* of the owner, once the hold is lost (while it lasts they are in the state word) */
-    snk_link link;        /* in machine.lost */
+    uint32_t levels; /* of the owner, once the hold is lost (while it lasts they are in the state word) */
+    snk_link link;   /* in machine.lost */
     struct snk_hold *next_freed;
 } snk_hold;
 
 typedef struct snk_waiter {
     /* Set by the agent before SNK_EVENT_ASK. */
     uint64_t owner;
-    const void *tag;      /* whatever SNK_EVENT_INTERRUPT is to be able to name */
+    const void *tag; /* whatever SNK_EVENT_INTERRUPT is to be able to name */
     snk_terms terms;
-    bool once;            /* try, do not wait */
+    bool once; /* try, do not wait */
     bool reentrant;
-    snk_hold *hold;       /* memory for the hold; NULL again once the machine has taken it */
+    snk_hold *hold; /* memory for the hold; NULL again once the machine has taken it */
 
     /* The machine's. */
-    snk_link link;        /* in machine.waiters */
+    snk_link link; /* in machine.waiters */
     snk_seek seek;
     int64_t passed_over_since_ns; /* first woken for an idle hold that another one took; 0: never */
-    bool interrupted;     /* the agent should give up with SNECK_CANCELED */
-    bool woken;           /* in the wake chain of this step already */
+    bool interrupted;             /* the agent should give up with SNECK_CANCELED */
+    bool woken;                   /* in the wake chain of this step already */
     struct snk_waiter *next_woken;
 
     /* The result. */
     bool decided;
-    sneck_error result;   /* valid when decided */
-    uint64_t token;       /* when the result is SNECK_OK */
+    sneck_error result; /* valid when decided */
+    uint64_t token;     /* when the result is SNECK_OK */
 } snk_waiter;
 
 typedef struct snk_machine {
@@ -134,7 +135,7 @@ typedef enum snk_event_kind {
 
 typedef struct snk_event {
     snk_event_kind kind;
-    int64_t now_ns;           /* read after the event, before the step */
+    int64_t now_ns; /* read after the event, before the step */
     snk_waiter *waiter;
     sneck_status status;
     uint64_t owner;
@@ -159,11 +160,11 @@ typedef struct snk_note {
 #define SNK_NOTES_MAX 4
 
 typedef struct snk_actions {
-    snk_waiter *woken;    /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */
-    snk_hold *freed;      /* chain by next_freed: memory that the machine needs no more */
-    sneck_error release;  /* RELEASE, EXTEND: the result, unless `pending` */
-    bool pending;         /* RELEASE, EXTEND: the answer to the send of this step is the result */
-    bool more;            /* TIMER: not all fitted; step again */
+    snk_waiter *woken;   /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */
+    snk_hold *freed;     /* chain by next_freed: memory that the machine needs no more */
+    sneck_error release; /* RELEASE, EXTEND, and the REPLY to what they sent: the result, unless `pending` */
+    bool pending;        /* RELEASE, EXTEND: the REPLY to the send of this step will have the result */
+    bool more;           /* TIMER: not all fitted; step again */
     uint32_t send_count;
     uint32_t note_count;
     snk_send sends[SNK_SENDS_MAX];
@@ -180,11 +181,6 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
 
 /* The levels of `owner` at `now_ns`, 0 when it does not hold the lock (any more). */
 unsigned snk_machine_levels(snk_machine *machine, uint64_t owner, int64_t now_ns);
-
-/*
- * The result of a release, or of an extend, from the answer to the send it led to. Fills `error` and returns the status.
- */
-sneck_status snk_machine_result(const snk_send *send, const snk_answer *answer, sneck_error *error);
 
 /* What must be true of a machine between steps; false names a bug of ours. The simulator asks after each step. */
 bool snk_machine_is_sound(const snk_machine *machine);

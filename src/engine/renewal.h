@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 typedef struct snk_renewal {
-    int64_t interval_ns;  /* SNK_NEVER_NS: the hold is not renewed */
-    int64_t next_at_ns;   /* when the next one is due; SNK_NEVER_NS while one is in flight */
+    int64_t interval_ns;   /* SNK_NEVER_NS: the hold is not renewed */
+    int64_t next_at_ns;    /* when the next one is due; SNK_NEVER_NS while one is in flight */
     int64_t renewed_at_ns; /* when the last one was answered; 0: none yet */
-    uint32_t failures;    /* in a row */
+    uint32_t failures;     /* in a row */
 } snk_renewal;
 
-/* A hold begins whose lease counts from `sent_at_ns`. `at_once` renews it as soon as possible. */
+/* A hold begins whose lease counts from `sent_at_ns`. */
 void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns);
 
 bool snk_renewal_is_due(const snk_renewal *renewal, int64_t now_ns);

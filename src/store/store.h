@@ -39,9 +39,9 @@ typedef struct snk_identity {
 
 /* A claim as the store needs to know it. Pointers are borrowed for the call. */
 typedef struct snk_claim {
-    const char *name;   /* without prefix */
-    const char *why;    /* "" when none; acquire only */
-    int64_t thread;     /* thread id of the asker, for the owner text "<client uuid>:<thread id>"; acquire only */
+    const char *name; /* without prefix */
+    const char *why;  /* "" when none; acquire only */
+    int64_t thread;   /* thread id of the asker, for the owner text "<client uuid>:<thread id>"; acquire only */
     snk_send send;
 } snk_claim;
 
@@ -55,7 +55,7 @@ typedef struct snk_call {
     size_t count;
     void (*done)(struct snk_call *call);
     void *context;
-    snk_store *store;        /* set by snk_store_submit */
+    snk_store *store; /* set by snk_store_submit */
 } snk_call;
 
 /* How much a token of this store is worth. */
@@ -91,7 +91,8 @@ typedef struct snk_store_ops {
      */
     bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
     sneck_status (*inspect)(snk_store *store, const char *name, snk_view *view, sneck_error *error);
-    sneck_status (*list)(snk_store *store, const char *pattern, snk_view_fn callback, void *context, sneck_error *error);
+    sneck_status (*list)(snk_store *store, const char *pattern, snk_view_fn callback, void *context,
+                         sneck_error *error);
     sneck_status (*break_hold)(snk_store *store, const char *name, uint64_t token, const char *reason,
                                sneck_error *error);
     /* Called once on a thread of the client that lives until just before close; may be NULL. */
@@ -116,8 +117,8 @@ struct snk_store {
 };
 
 typedef struct snk_store_config {
-    const snk_url *url;            /* borrowed */
-    const char *prefix;            /* borrowed; copied by the store */
+    const snk_url *url; /* borrowed */
+    const char *prefix; /* borrowed; copied by the store */
     snk_identity identity;
     int64_t retry_ns;
     snk_news_fn news;

@@ -1,0 +1,327 @@
+/* The claim that has the lock: beginning, re-entry, local hand-off, renewal, loss, release. */
+#include <assert.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "engine/parts.h"
+
+static void set_state(snk_machine *machine, bool held, uint32_t levels, uint32_t handoffs)
+{
+    machine->state = (held ? UINT32_C(1) << SNK_STATE_HELD_SHIFT : 0) | levels << SNK_STATE_LEVELS_SHIFT |
+                     (handoffs & SNK_STATE_HANDOFFS_MASK);
+}
+
+uint32_t snk_state_levels(const snk_machine *machine)
+{
+    return machine->state >> SNK_STATE_LEVELS_SHIFT & UINT32_C(0xFF);
+}
+
+static uint32_t state_handoffs(const snk_machine *machine)
+{
+    return machine->state & SNK_STATE_HANDOFFS_MASK;
+}
+
+bool snk_hold_is_idle(const snk_machine *machine)
+{
+    return machine->hold != NULL && machine->hold->owner == 0;
+}
+
+static void end_hold(snk_machine *machine, int64_t deadline)
+{
+    machine->hold = NULL;
+    snk_deadline_set(&machine->deadline, deadline);
+    set_state(machine, false, 0, 0);
+}
+
+/* ---- Loss ---- */
+
+snk_hold *snk_hold_find_lost(const snk_machine *machine, uint64_t owner)
+{
+    for (snk_link *link = snk_list_first(&machine->lost); link != NULL; link = snk_list_next(&machine->lost, link)) {
+        snk_hold *hold = SNK_CONTAINER(link, snk_hold, link);
+        if (hold->owner == owner)
+            return hold;
+    }
+    return NULL;
+}
+
+/*
+ * The owner keeps its levels as a debt: each release says LOST, and so does each acquire, until the outermost level is
+ * released. Otherwise a thread that read under token 10 would go on to write with token 12 over somebody's 11.
+ */
+void snk_hold_lose(snk_step *step, const char *message)
+{
+    snk_machine *machine = step->machine;
+    snk_hold *hold = machine->hold;
+    uint32_t levels = snk_state_levels(machine);
+    end_hold(machine, SNK_DEADLINE_LOST);
+    if (hold->owner == 0) {
+        snk_step_free_hold(step, hold);
+    } else {
+        snk_step_note(step, SNECK_EVENT_LOST, hold->token, SNECK_LOST, message);
+        hold->levels = levels;
+        snk_list_append(&machine->lost, &hold->link);
+        snk_machine_wake_owner(step, hold->owner);
+    }
+    snk_machine_wake_seeker(step);
+}
+
+void snk_hold_settle(snk_step *step)
+{
+    snk_machine *machine = step->machine;
+    snk_hold *hold = machine->hold;
+    if (hold == NULL || snk_deadline_holds(&machine->deadline, step->now_ns))
+        return;
+    /*
+     * The store may keep the claim for a while yet, because a renewal in flight may have prolonged it. It is told to
+     * forget it, but only when the lease that we believed in is over by every clock: until then it shields writes that
+     * the holder began in good faith.
+     */
+    if (hold->terms.forget_on_loss)
+        snk_step_chase(step, &hold->claim, hold->terms.lease_ns,
+                       step->now_ns + hold->terms.lease_ns / SNK_DRIFT_DIVISOR + SNK_MARGIN_NS, false);
+    snk_hold_lose(step, "the lease ended before a renewal was answered");
+}
+
+static void release_lost(snk_step *step, snk_hold *hold)
+{
+    hold->levels--;
+    if (hold->levels == 0) {
+        snk_list_remove(&hold->link);
+        snk_step_free_hold(step, hold);
+    }
+    (void)snk_fail(&step->actions->release, SNECK_LOST, 0,
+                   "the lock was lost before it was released; somebody else may have held it since");
+}
+
+/* ---- Beginning, re-entry ---- */
+
+void snk_hold_reenter(snk_step *step, snk_waiter *waiter)
+{
+    snk_machine *machine = step->machine;
+    uint32_t levels = snk_state_levels(machine);
+    if (!waiter->reentrant) {
+        snk_step_decide_as(step, waiter, SNECK_DEADLOCK, "the caller holds this lock already; waiting would never end");
+        return;
+    }
+    if (levels >= SNK_HOLDS_MAX && !SNK_BUGGY(16)) {
+        snk_step_decide_as(step, waiter, SNECK_LIMIT, "the caller holds this lock 255 times already");
+        return;
+    }
+    set_state(machine, true, levels + 1, state_handoffs(machine));
+    waiter->token = machine->hold->token;
+    snk_step_decide_as(step, waiter, SNECK_OK, "");
+}
+
+void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
+{
+    snk_machine *machine = step->machine;
+    /* The store has given the lock away, so the hold that we still believe in was ended there, by force. */
+    if (machine->hold != NULL)
+        snk_hold_lose(step, "the store gave the lock to another claim");
+    snk_hold *hold = waiter->hold;
+    assert(hold != NULL);
+    waiter->hold = NULL;
+    *hold = (snk_hold){
+        .claim = send->claim,
+        .terms = waiter->terms,
+        .owner = waiter->owner,
+        .token = answer->token_first,
+        .token_first = answer->token_first,
+        .token_last = answer->token_last,
+        .granted_at_ns = step->now_ns,
+    };
+    machine->hold = hold;
+    int64_t counts_from_ns = SNK_BUGGY(3) ? step->now_ns : send->sent_at_ns;
+    snk_deadline_set(&machine->deadline, snk_deadline_of(counts_from_ns, send->lease_ns));
+    snk_renewal_begin(&hold->renewal, waiter->terms.renew_ns, send->sent_at_ns);
+    set_state(machine, true, 1, 0);
+    waiter->token = hold->token;
+    snk_step_decide_as(step, waiter, SNECK_OK, "");
+    snk_step_note(step, SNECK_EVENT_ACQUIRED, hold->token, SNECK_OK, "");
+    snk_machine_wake_owner(step, hold->owner);
+}
+
+/* ---- Local hand-off ---- */
+
+/* The first waiter that could have this hold by hand-off: one whose claim is in the store already gets it from there. */
+static snk_waiter *find_heir(const snk_machine *machine)
+{
+    for (snk_link *link = snk_list_first(&machine->waiters); link != NULL;
+         link = snk_list_next(&machine->waiters, link)) {
+        snk_waiter *waiter = SNK_CONTAINER(link, snk_waiter, link);
+        if (!waiter->terms.fair && !waiter->once && !waiter->interrupted && !snk_seek_is_active(&waiter->seek) &&
+            snk_terms_match(&waiter->terms, &machine->hold->terms) &&
+            snk_hold_find_lost(machine, waiter->owner) == NULL)
+            return waiter;
+    }
+    return NULL;
+}
+
+static bool has_handoff_budget(const snk_step *step)
+{
+    const snk_machine *machine = step->machine;
+    const snk_hold *hold = machine->hold;
+    int64_t left_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
+    return !machine->closing && !hold->terms.fair && hold->token < hold->token_last &&
+           step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > hold->terms.lease_ns / 3;
+}
+
+bool snk_hold_is_takeable(const snk_step *step, const snk_waiter *waiter)
+{
+    const snk_machine *machine = step->machine;
+    if (!snk_hold_is_idle(machine) || waiter->terms.fair || snk_seek_is_active(&waiter->seek) ||
+        !snk_terms_match(&waiter->terms, &machine->hold->terms))
+        return false;
+    const snk_waiter *heir = find_heir(machine);
+    return heir == NULL || heir == waiter || step->now_ns - heir->passed_over_since_ns < SNK_BARGE_TIME_NS;
+}
+
+void snk_hold_take(snk_step *step, snk_waiter *waiter)
+{
+    snk_machine *machine = step->machine;
+    snk_hold *hold = machine->hold;
+    hold->owner = waiter->owner;
+    if (!SNK_BUGGY(9))
+        hold->token++;
+    set_state(machine, true, 1, state_handoffs(machine) + 1);
+    waiter->token = hold->token;
+    snk_step_decide_as(step, waiter, SNECK_OK, "");
+    snk_step_note(step, SNECK_EVENT_ACQUIRED, hold->token, SNECK_OK, "");
+    snk_machine_wake_owner(step, hold->owner);
+}
+
+/* Keeps the claim for the first waiter and wakes it; one that was passed over for long enough is served at once. */
+static bool hand_off(snk_step *step)
+{
+    snk_machine *machine = step->machine;
+    snk_waiter *heir = find_heir(machine);
+    if (heir == NULL || !has_handoff_budget(step))
+        return false;
+    machine->hold->owner = 0;
+    set_state(machine, true, 0, state_handoffs(machine));
+    if (heir->passed_over_since_ns == 0)
+        heir->passed_over_since_ns = step->now_ns;
+    if (step->now_ns - heir->passed_over_since_ns >= SNK_BARGE_TIME_NS)
+        snk_hold_take(step, heir);
+    else
+        snk_step_wake(step, heir);
+    return true;
+}
+
+void snk_hold_pass_idle(snk_step *step)
+{
+    if (!snk_hold_is_idle(step->machine) || SNK_BUGGY(12))
+        return;
+    snk_waiter *heir = find_heir(step->machine);
+    if (heir == NULL) {
+        snk_hold_give_back(step);
+        return;
+    }
+    if (heir->passed_over_since_ns == 0)
+        heir->passed_over_since_ns = step->now_ns;
+    snk_step_wake(step, heir);
+}
+
+/* ---- Release, renewal ---- */
+
+void snk_hold_give_back(snk_step *step)
+{
+    snk_machine *machine = step->machine;
+    snk_hold *hold = machine->hold;
+    snk_send *send = snk_step_send(step, SNK_ASK_RELEASE, &hold->claim, hold->terms.lease_ns);
+    send->ends_hold = true;
+    machine->contended = state_handoffs(machine) > 0;
+    machine->releasing++;
+    end_hold(machine, SNK_DEADLINE_NONE);
+    snk_step_free_hold(step, hold);
+}
+
+void snk_hold_release(snk_step *step, uint64_t owner)
+{
+    snk_machine *machine = step->machine;
+    snk_hold *lost = snk_hold_find_lost(machine, owner);
+    if (lost != NULL && !SNK_BUGGY(5)) {
+        release_lost(step, lost);
+        return;
+    }
+    if (machine->hold == NULL || (machine->hold->owner != owner && !SNK_BUGGY(5))) {
+        (void)snk_fail(&step->actions->release, SNECK_NOT_OWNER, 0, "the caller does not hold this lock");
+        return;
+    }
+    uint32_t levels = snk_state_levels(machine);
+    if (levels > 1) {
+        set_state(machine, true, levels - 1, state_handoffs(machine));
+        return;
+    }
+    snk_step_note(step, SNECK_EVENT_RELEASED, machine->hold->token, SNECK_OK, "");
+    if (hand_off(step))
+        return;
+    snk_hold_give_back(step);
+    step->actions->pending = true;
+}
+
+void snk_hold_extend(snk_step *step, uint64_t owner, int64_t lease_ns)
+{
+    snk_machine *machine = step->machine;
+    if (snk_hold_find_lost(machine, owner) != NULL) {
+        (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost; it cannot be prolonged");
+        return;
+    }
+    if (machine->hold == NULL || machine->hold->owner != owner) {
+        (void)snk_fail(&step->actions->release, SNECK_NOT_OWNER, 0, "the caller does not hold this lock");
+        return;
+    }
+    (void)snk_step_send(step, SNK_ASK_RENEW, &machine->hold->claim, lease_ns);
+    step->actions->pending = true;
+}
+
+static void renewal_failed(snk_step *step, const sneck_error *error)
+{
+    snk_hold *hold = step->machine->hold;
+    snk_renewal_failed(&hold->renewal, step->now_ns);
+    if (hold->owner != 0)
+        snk_step_note(step, SNECK_EVENT_RENEWAL_FAILED, hold->token, error->status,
+                      "a renewal was not answered in time");
+}
+
+void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer)
+{
+    snk_machine *machine = step->machine;
+    snk_hold *hold = machine->hold;
+    switch (answer->kind) {
+    case SNK_ANSWER_HELD:
+        if (!snk_deadline_raise(&machine->deadline, step->now_ns, snk_deadline_of(send->sent_at_ns, send->lease_ns))) {
+            (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost");
+            return;
+        }
+        snk_renewal_succeeded(&hold->renewal, send->sent_at_ns, step->now_ns);
+        if (hold->owner != 0)
+            snk_step_note(step, SNECK_EVENT_RENEWED, hold->token, SNECK_OK, "");
+        return;
+    case SNK_ANSWER_QUEUED:
+    case SNK_ANSWER_BUSY:
+    case SNK_ANSWER_GONE:
+    case SNK_ANSWER_DONE:
+        (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost");
+        snk_hold_lose(step, "the store no longer has the claim: it was broken, deleted, or its lease ended there");
+        return;
+    case SNK_ANSWER_FAILED:
+    case SNK_ANSWER_UNCERTAIN:
+        (void)snk_fail_as(&step->actions->release, &answer->error);
+        if (SNK_BUGGY(4))
+            snk_hold_lose(step, "a renewal failed");
+        else
+            renewal_failed(step, &answer->error);
+        return;
+    }
+}
+
+void snk_hold_on_timer(snk_step *step)
+{
+    snk_hold *hold = step->machine->hold;
+    if (hold == NULL || !snk_renewal_is_due(&hold->renewal, step->now_ns))
+        return;
+    snk_renewal_sent(&hold->renewal);
+    (void)snk_step_send(step, SNK_ASK_RENEW, &hold->claim, hold->terms.lease_ns);
+}

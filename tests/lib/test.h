@@ -1,0 +1,34 @@
+/*
+ * What every C test includes: cmocka with the headers it wants before it, and how much to try.
+ *
+ * A test prints figures worth keeping as TAP comments that begin with "# figure: "; `./dev prove` shows them.
+ */
+#ifndef SNK_TEST_H
+#define SNK_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* The share of `full` that this run is to try: all of it in `./dev prove`, a tenth otherwise, but at least 1. */
+static inline unsigned test_scaled(unsigned full)
+{
+    const char *text = getenv("SNECK_TEST_SCALE");
+    double share = text != NULL ? strtod(text, NULL) : 0.1;
+    double count = share * full;
+    return count > 1 ? (unsigned)count : 1;
+}
+
+/* Ends the running test as skipped; the summary shows why. */
+static inline void test_skip(const char *why)
+{
+    printf("# skip: %s\n", why);
+    skip();
+}
+
+#endif
