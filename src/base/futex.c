@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* syscall */
 #include "base/futex.h"
 
 #include <errno.h>
