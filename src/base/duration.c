@@ -62,11 +62,11 @@ bool snk_duration_parse_ms(const char *text, int64_t *ms_out)
     const char *end = text == NULL ? NULL : parse_decimal(text, &number);
     if (end == NULL)
         return false;
-    int64_t unit = unit_ms(end);
-    if (unit == 0 || number.whole > INT64_MAX / 2 / unit)
+    int64_t factor = unit_ms(end);
+    if (factor == 0 || number.whole > INT64_MAX / 2 / factor)
         return false;
-    int64_t part = number.billionths * unit; /* at most 10^9 * 3.6 * 10^6 */
+    int64_t part = number.billionths * factor; /* at most 10^9 * 3.6 * 10^6 */
     int64_t rest = part % SNK_NS_PER_S != 0 || number.more ? 1 : 0;
-    *ms_out = number.whole * unit + part / SNK_NS_PER_S + rest;
+    *ms_out = number.whole * factor + part / SNK_NS_PER_S + rest;
     return true;
 }

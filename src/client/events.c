@@ -236,6 +236,8 @@ static sneck_status start_locked(sneck_client *client, sneck_error *error)
     snk_events *events = &client->events;
     if (events->is_running)
         return SNECK_OK;
+    if (events->is_stopping)
+        return snk_fail(error, SNECK_INVALID, 0, "the client is being closed");
     if (!snk_event_queue_open(&events->callbacks))
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for the queue of events");
     sneck_status status = snk_thread_start(&events->thread, "sneck-callbacks", run, client, error);
