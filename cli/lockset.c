@@ -82,6 +82,7 @@ static int64_t remaining_wait_ms(const snk_lockset *set)
 static snk_lockset_state give_up(snk_lockset *set)
 {
     sneck_error why = set->result;
+    set->failed = set->members[set->held].name;
     (void)snk_lockset_release(set, NULL);
     set->result = why;
     return SNK_LOCKSET_FAILED;
@@ -90,9 +91,13 @@ static snk_lockset_state give_up(snk_lockset *set)
 /* Asks for members[held]. */
 static snk_lockset_state ask(snk_lockset *set)
 {
-    sneck_status status = sneck_acquire_async(set->members[set->held].lock, remaining_wait_ms(set), on_done, set,
-                                              &set->request, &set->result);
-    return status == SNECK_OK ? SNK_LOCKSET_WAITING : give_up(set);
+    sneck_error error; /* not set->result: that may be written before the call returns */
+    sneck_status status =
+        sneck_acquire_async(set->members[set->held].lock, remaining_wait_ms(set), on_done, set, &set->request, &error);
+    if (status == SNECK_OK)
+        return SNK_LOCKSET_WAITING;
+    set->result = error;
+    return give_up(set);
 }
 
 snk_lockset_state snk_lockset_begin(snk_lockset *set, int64_t wait_ms)
@@ -113,6 +118,7 @@ static snk_lockset_state check_all(snk_lockset *set)
         return SNK_LOCKSET_ACQUIRED;
     (void)snk_lockset_release(set, NULL);
     if (set->tries_once || snk_now_ns() >= set->give_up_at_ns) {
+        set->failed = lost;
         snk_fail(&set->result, SNECK_TIMEOUT, 0, "the lock %s was lost while waiting for the others", lost);
         return SNK_LOCKSET_FAILED;
     }

@@ -27,6 +27,7 @@ typedef struct snk_lockset {
     sneck_error result;     /* written by the callback before it writes done_fd */
     int64_t give_up_at_ns;  /* SNK_NEVER_NS: wait for ever */
     bool tries_once;
+    const char *failed; /* the name that could not be had */
 } snk_lockset;
 
 typedef enum snk_lockset_state {

@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/deadline.h"
@@ -22,6 +23,9 @@ snk_page *snk_page_new(int *fd_out)
 
 snk_page *snk_page_map(int fd)
 {
+    struct stat status;
+    if (fstat(fd, &status) != 0 || status.st_size < (off_t)sizeof(snk_page))
+        return NULL;
     void *memory = mmap(NULL, sizeof(snk_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     return memory == MAP_FAILED ? NULL : memory;
 }

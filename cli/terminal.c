@@ -17,7 +17,12 @@ void snk_terminal_close(snk_terminal *terminal)
 
 bool snk_terminal_is_ours(const snk_terminal *terminal)
 {
-    return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == getpgrp();
+    return snk_terminal_is_of(terminal, getpgrp());
+}
+
+bool snk_terminal_is_of(const snk_terminal *terminal, pid_t group)
+{
+    return terminal->fd >= 0 && tcgetpgrp(terminal->fd) == group;
 }
 
 void snk_terminal_give(const snk_terminal *terminal, pid_t group)
@@ -28,6 +33,6 @@ void snk_terminal_give(const snk_terminal *terminal, pid_t group)
 
 void snk_terminal_take_from(const snk_terminal *terminal, pid_t group)
 {
-    if (terminal->fd >= 0 && tcgetpgrp(terminal->fd) == group)
+    if (snk_terminal_is_of(terminal, group))
         (void)tcsetpgrp(terminal->fd, getpgrp());
 }

@@ -15,6 +15,9 @@ void snk_terminal_close(snk_terminal *terminal);
 /* True when there is one and our own group is in its foreground. */
 bool snk_terminal_is_ours(const snk_terminal *terminal);
 
+/* True when there is one and `group` is in its foreground. */
+bool snk_terminal_is_of(const snk_terminal *terminal, pid_t group);
+
 /* Puts `group` into the foreground. Safe after fork. */
 void snk_terminal_give(const snk_terminal *terminal, pid_t group);
 
