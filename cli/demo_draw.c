@@ -106,7 +106,7 @@ static void draw_remark(const snk_demo_screen *screen, const snk_demo_score *sco
         snprintf(text, sizeof text, ", seller %d frozen", frozen_seller + 1);
         put_colored(screen, COLOR_YELLOW, text);
     } else if (score->oversold > 0) {
-        snprintf(text, sizeof text, ", %d of them twice", score->oversold);
+        snprintf(text, sizeof text, ", %d too many", score->oversold);
         put_colored(screen, COLOR_RED, text);
     } else if (score->refused > 0) {
         snprintf(text, sizeof text, ", %d late write%s refused", score->refused, score->refused == 1 ? "" : "s");

@@ -120,9 +120,9 @@ static void put_result(const struct picture *picture, const snk_demo_score *scor
             RESULT_X, top + 30, score->sold);
     fprintf(file, "<text class=\"mark %s\" x=\"%d\" y=\"%d\">", score->oversold > 0 ? "bad" : "good", RESULT_X, top + 52);
     if (score->oversold > 0)
-        fprintf(file, "✗ %d of them twice</text>\n", score->oversold);
+        fprintf(file, "✗ %d too many</text>\n", score->oversold);
     else
-        fprintf(file, "✓ none twice</text>\n");
+        fprintf(file, "✓ none too many</text>\n");
     if (score->lost > 0)
         fprintf(file, "<text class=\"note\" x=\"%d\" y=\"%d\">%d lease%s lost%s</text>\n", RESULT_X, top + 71, score->lost,
                 score->lost == 1 ? "" : "s", score->refused > 0 ? "," : "");
