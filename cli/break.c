@@ -5,6 +5,7 @@
 
 #include "exit.h"
 #include "json.h"
+#include "lock_info.h"
 #include "output.h"
 #include "store.h"
 
@@ -24,8 +25,9 @@ const snk_usage snk_usage_break = {
     .name = "break",
     .operands = "NAME --token N --reason TEXT",
     .summary = "takes a lock away from its holder by force",
-    .notes = "The holder is told at its next renewal at the latest: until then it may still work. Only a resource that\n"
-             "checks tokens is safe from it. Exit code 1: the token is not the current one, and nothing was done.",
+    .notes =
+        "The holder is told at its next renewal at the latest: until then it may still work. Only a resource that\n"
+        "checks tokens is safe from it. Exit code 1: the token is not the current one, and nothing was done.",
     .flags = flags,
 };
 
@@ -60,7 +62,9 @@ int snk_cmd_break(const snk_cli *given, int argc, char **argv)
         return code;
     if (arguments.count != 1 || options.token == 0 || options.reason == NULL)
         return snk_operands_wrong(&snk_usage_break, &arguments);
-    code = snk_store_open(&arguments.cli, NULL, &client);
+    code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
+    if (code == SNK_EXIT_OK)
+        code = snk_store_open(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     code = break_lock(&arguments.cli, client, arguments.operands[0], &options);

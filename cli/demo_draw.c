@@ -114,8 +114,8 @@ static void draw_remark(const snk_demo_screen *screen, const snk_demo_score *sco
     }
 }
 
-static void draw_line(const snk_demo_screen *screen, int number, const snk_demo_rule *rule,
-                      const snk_demo_score *score, int frozen_seller)
+static void draw_line(const snk_demo_screen *screen, int number, const snk_demo_rule *rule, const snk_demo_score *score,
+                      int frozen_seller)
 {
     printf(" %d %-*s", number, LABEL_WIDTH - 3, rule->title);
     draw_cells(screen, score);

@@ -6,7 +6,7 @@
 
 /* What standard output can show. */
 typedef struct snk_demo_screen {
-    bool live;   /* lines can be drawn again */
+    bool live; /* lines can be drawn again */
     bool color;
     bool utf8;
     int bar_width;

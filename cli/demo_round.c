@@ -162,8 +162,7 @@ static void watch_sellers(struct round *round, int64_t limit_ns, snk_demo_watch_
         poll(NULL, 0, FRAME_MS);
         reap(round);
         snk_demo_score score = snk_demo_count(round->board);
-        if (round->frozen >= 0 &&
-            (score.sold >= round->thaw_sold || snk_now_ns() >= round->thaw_ns || is_quiet(round)))
+        if (round->frozen >= 0 && (score.sold >= round->thaw_sold || snk_now_ns() >= round->thaw_ns || is_quiet(round)))
             thaw(round);
         watch(context, &score, round->frozen);
     }

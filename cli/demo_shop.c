@@ -320,8 +320,8 @@ bool snk_demo_shop_open(snk_demo_shop *shop)
     path_to_url(shop->folder, encoded, sizeof encoded);
     snprintf(shop->store, sizeof shop->store, "sqlite://%s/locks.db", encoded);
     snprintf(shop->stock, sizeof shop->stock, "%s/stock", shop->folder);
-    void *memory = mmap(NULL, SNK_DEMO_ROUNDS * sizeof *shop->boards, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(NULL, SNK_DEMO_ROUNDS * sizeof *shop->boards, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) {
         fprintf(stderr, "sneck: out of memory\n");
         snk_demo_shop_close(shop);

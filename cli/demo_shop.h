@@ -21,9 +21,9 @@
 /* How a round is played. */
 typedef struct snk_demo_rule {
     const char *title;
-    bool locked;      /* sellers take the lock around read, think and write */
-    bool freezes;     /* now and then the holder is stopped (SIGSTOP) between read and write, past its lease */
-    bool checked;     /* the stock refuses a token that is lower than the highest it has seen */
+    bool locked;  /* sellers take the lock around read, think and write */
+    bool freezes; /* now and then the holder is stopped (SIGSTOP) between read and write, past its lease */
+    bool checked; /* the stock refuses a token that is lower than the highest it has seen */
     int64_t lease_ms;
 } snk_demo_rule;
 
@@ -45,9 +45,9 @@ typedef struct snk_demo_board {
     int64_t ended_ns;
     atomic_bool closed; /* the shop closes: the time is over */
     atomic_int freezes;
-    atomic_int frozen;  /* the seller that stops, or is stopped, now; -1: none */
-    atomic_int lost;    /* holds that ended before their release */
-    atomic_int errors;  /* calls that failed for another reason */
+    atomic_int frozen; /* the seller that stops, or is stopped, now; -1: none */
+    atomic_int lost;   /* holds that ended before their release */
+    atomic_int errors; /* calls that failed for another reason */
     atomic_int sale_count;
     snk_demo_sale sales[SNK_DEMO_SALES_MAX];
 } snk_demo_board;

@@ -25,7 +25,8 @@ static const char STYLE[] =
     ".head{font-size:20px;font-weight:600}.name{font-size:15px;font-weight:600}.big{font-size:26px;font-weight:600}\n"
     ".note,.axis{font-size:12.5px;fill:#59636e}.mark{font-size:13px;font-weight:600}\n"
     ".sale{stroke:#1a7f37;stroke-width:6;fill:none}.twice{stroke:#d1242f;stroke-width:6;fill:none}\n"
-    ".bar{stroke:#d1242f;stroke-width:2;fill:none}.frozen{stroke:#59636e;stroke-width:2;stroke-dasharray:3 3;fill:none}\n"
+    ".bar{stroke:#d1242f;stroke-width:2;fill:none}.frozen{stroke:#59636e;stroke-width:2;stroke-dasharray:3 "
+    "3;fill:none}\n"
     ".late{stroke:#9a6700;stroke-width:2.2;fill:none}.good{fill:#1a7f37}.bad{fill:#d1242f}.warn{fill:#9a6700}\n"
     "@media(prefers-color-scheme:dark){\n"
     "text{fill:#f0f6fc}.ground{fill:#0d1117;stroke:#3d444d}.lane{fill:#151b23}.grid,.rule{stroke:#3d444d}\n"
@@ -58,11 +59,17 @@ static int sale_count(const snk_demo_board *board)
 }
 
 /* What a path can be about: each is drawn in one go, which keeps the file small. */
-enum stroke { STROKE_SALE, STROKE_TWICE, STROKE_BAR, STROKE_FROZEN, STROKE_LATE };
+enum stroke {
+    STROKE_SALE,
+    STROKE_TWICE,
+    STROKE_BAR,
+    STROKE_FROZEN,
+    STROKE_LATE
+};
 static const char *const STROKE_CLASSES[] = { "sale", "twice", "bar", "frozen", "late" };
 
-static void put_sale(const struct picture *picture, const snk_demo_board *board, const snk_demo_sale *sale, enum stroke stroke,
-                     int top)
+static void put_sale(const struct picture *picture, const snk_demo_board *board, const snk_demo_sale *sale,
+                     enum stroke stroke, int top)
 {
     int64_t end_ns = sale->frozen_ns != 0 ? sale->frozen_ns : sale->written_ns;
     double from = x_of(picture, board, sale->read_ns);
@@ -118,17 +125,18 @@ static void put_result(const struct picture *picture, const snk_demo_score *scor
     FILE *file = picture->file;
     fprintf(file, "<text x=\"%d\" y=\"%d\"><tspan class=\"big\">%d</tspan> <tspan class=\"note\">sold</tspan></text>\n",
             RESULT_X, top + 30, score->sold);
-    fprintf(file, "<text class=\"mark %s\" x=\"%d\" y=\"%d\">", score->oversold > 0 ? "bad" : "good", RESULT_X, top + 52);
+    fprintf(file, "<text class=\"mark %s\" x=\"%d\" y=\"%d\">", score->oversold > 0 ? "bad" : "good", RESULT_X,
+            top + 52);
     if (score->oversold > 0)
         fprintf(file, "✗ %d too many</text>\n", score->oversold);
     else
         fprintf(file, "✓ none too many</text>\n");
     if (score->lost > 0)
-        fprintf(file, "<text class=\"note\" x=\"%d\" y=\"%d\">%d lease%s lost%s</text>\n", RESULT_X, top + 71, score->lost,
-                score->lost == 1 ? "" : "s", score->refused > 0 ? "," : "");
+        fprintf(file, "<text class=\"note\" x=\"%d\" y=\"%d\">%d lease%s lost%s</text>\n", RESULT_X, top + 71,
+                score->lost, score->lost == 1 ? "" : "s", score->refused > 0 ? "," : "");
     if (score->refused > 0)
-        fprintf(file, "<text class=\"mark warn\" x=\"%d\" y=\"%d\">%d late write%s refused</text>\n", RESULT_X, top + 89,
-                score->refused, score->refused == 1 ? "" : "s");
+        fprintf(file, "<text class=\"mark warn\" x=\"%d\" y=\"%d\">%d late write%s refused</text>\n", RESULT_X,
+                top + 89, score->refused, score->refused == 1 ? "" : "s");
 }
 
 static void put_panel(const struct picture *picture, int number, const snk_demo_rule *rule, const snk_demo_board *board,
@@ -158,11 +166,12 @@ static void put_head(const struct picture *picture, const snk_demo_rule rules[],
                 scores[i].sold, scores[i].oversold, scores[i].lost, scores[i].refused);
     fprintf(file, "</desc>\n%s<rect class=\"ground\" x=\".5\" y=\".5\" width=\"%d\" height=\"%d\" rx=\"10\"/>\n", STYLE,
             WIDTH - 1, HEIGHT - 1);
-    fprintf(file,
-            "<text class=\"head\" x=\"28\" y=\"38\">%d processes sell %d items: read the stock, think, write one "
-            "less</text>\n<text class=\"note\" x=\"28\" y=\"60\">Each lane is a process, each block one sale. One run of "
-            "<tspan font-family=\"ui-monospace,monospace\">sneck demo</tspan>, drawn as it happened.</text>\n",
-            SNK_DEMO_SELLERS, SNK_DEMO_ITEMS);
+    fprintf(
+        file,
+        "<text class=\"head\" x=\"28\" y=\"38\">%d processes sell %d items: read the stock, think, write one "
+        "less</text>\n<text class=\"note\" x=\"28\" y=\"60\">Each lane is a process, each block one sale. One run of "
+        "<tspan font-family=\"ui-monospace,monospace\">sneck demo</tspan>, drawn as it happened.</text>\n",
+        SNK_DEMO_SELLERS, SNK_DEMO_ITEMS);
 }
 
 static void put_foot(const struct picture *picture)
@@ -173,7 +182,8 @@ static void put_foot(const struct picture *picture)
         fprintf(file, "<text class=\"axis\" text-anchor=\"middle\" x=\"%.1f\" y=\"%d\">%d s</text>\n",
                 LANES_X + second * 1e9 * picture->x_per_ns, y - 8, second);
     y += 36;
-    fprintf(file, "<path class=\"sale\" d=\"M28 %dh16\"/><text class=\"note\" x=\"52\" y=\"%d\">a sale</text>\n", y - 4, y);
+    fprintf(file, "<path class=\"sale\" d=\"M28 %dh16\"/><text class=\"note\" x=\"52\" y=\"%d\">a sale</text>\n", y - 4,
+            y);
     fprintf(file,
             "<path class=\"twice\" d=\"M116 %dh16\"/><path class=\"bar\" d=\"M132 %dv10\"/>"
             "<text class=\"note\" x=\"141\" y=\"%d\">an item sold again</text>\n",
@@ -198,8 +208,9 @@ bool snk_demo_svg_write(const char *path, const snk_demo_rule rules[], const snk
             longest_ns = end_ns > longest_ns ? end_ns : longest_ns;
         }
     }
-    struct picture picture = { .file = fopen(path, "we"), .x_per_ns = LANES_WIDTH / (double)longest_ns,
-                        .seconds = (double)longest_ns / 1e9 };
+    struct picture picture = { .file = fopen(path, "we"),
+                               .x_per_ns = LANES_WIDTH / (double)longest_ns,
+                               .seconds = (double)longest_ns / 1e9 };
     if (picture.file == NULL)
         return false;
     put_head(&picture, rules, scores);

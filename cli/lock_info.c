@@ -3,7 +3,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/name.h"
+#include "exit.h"
 #include "output.h"
+
+int snk_lock_name_check(const snk_cli *cli, const char *name)
+{
+    sneck_error error;
+    sneck_status status = snk_name_check(name, &error);
+    if (status != SNECK_OK)
+        snk_report(cli, &error);
+    return snk_exit_of(status);
+}
 
 const char *snk_party_text(char buffer[SNK_PARTY_TEXT_SIZE], const sneck_party *party)
 {

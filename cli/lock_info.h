@@ -5,9 +5,13 @@
 #include <stddef.h>
 
 #include "json.h"
+#include "options.h"
 #include "sneck.h"
 
 #define SNK_PARTY_TEXT_SIZE 96
+
+/* SNK_EXIT_OK, or the exit code after a complaint about a wrong name: found before the store is opened. */
+int snk_lock_name_check(const snk_cli *cli, const char *name);
 
 /* "host:pid". Not escaped. Returns `buffer`. */
 const char *snk_party_text(char buffer[SNK_PARTY_TEXT_SIZE], const sneck_party *party);

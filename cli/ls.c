@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/name.h"
+#include "escape.h"
 #include "exit.h"
 #include "json.h"
 #include "lock_info.h"
@@ -46,6 +48,16 @@ static void add_row(snk_table *table, const sneck_info *info)
     snk_table_add(table, info->held ? info->holder.why : "");
 }
 
+/* As it is, for scripts; but what is no name and yet in the store may be made to hurt a terminal. */
+static void print_name(const char *name)
+{
+    if (snk_name_check(name, NULL) == SNECK_OK)
+        fputs(name, stdout);
+    else
+        snk_escape_write(stdout, name);
+    putchar('\n');
+}
+
 static bool add(void *context, const sneck_info *info)
 {
     struct listing *listing = context;
@@ -54,7 +66,7 @@ static bool add(void *context, const sneck_info *info)
         add_row(&listing->table, info);
         break;
     case FORM_NAMES:
-        puts(info->name);
+        print_name(info->name);
         break;
     case FORM_JSON:
         snk_lock_info_json(&listing->json, info, false);

@@ -110,7 +110,9 @@ int snk_cmd_show(const snk_cli *given, int argc, char **argv)
         return code;
     if (arguments.count != 1)
         return snk_operands_wrong(&snk_usage_show, &arguments);
-    code = snk_store_open(&arguments.cli, NULL, &client);
+    code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
+    if (code == SNK_EXIT_OK)
+        code = snk_store_open(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     sneck_status status = sneck_inspect(client, arguments.operands[0], &info, &error);

@@ -17,6 +17,7 @@
  * could make another's `run -n` fail.
  */
 #define LOOK_MS 50
+#define WAIT_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
 #define TEXT_SIZE 900
 
 struct options {
@@ -25,7 +26,7 @@ struct options {
 
 static const snk_flag flags[] = {
     { 'w', "wait", "DUR", "wait at most so long until it is free", SNK_FLAG_DURATION, offsetof(struct options, wait_ms),
-      0, 0, NULL },
+      0, WAIT_MS_MAX, NULL },
     { 0 },
 };
 
@@ -97,7 +98,9 @@ int snk_cmd_test(const snk_cli *given, int argc, char **argv)
         return code;
     if (arguments.count != 1)
         return snk_operands_wrong(&snk_usage_test, &arguments);
-    code = snk_store_open(&arguments.cli, NULL, &client);
+    code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
+    if (code == SNK_EXIT_OK)
+        code = snk_store_open(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     code = look(&arguments.cli, client, arguments.operands[0], options.wait_ms);
