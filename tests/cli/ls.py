@@ -71,7 +71,7 @@ def tamper(change, *values):
 
 def test_escape_sequences_in_the_store_are_shown_escaped():
     holder = Holder("door", "--why", "paint")
-    tamper("UPDATE claims SET why = ?", "\x1b]0;owned\x07\r\nfree")
+    tamper("UPDATE sneck_lock SET why = ?", "\x1b]0;owned\x07\r\nfree")
     for arguments in (["ls"], ["show", "door"], ["test", "door"]):
         output = tap.sneck(*arguments).stdout
         assert "\x1b" not in output and "\x07" not in output and "\r" not in output, repr(output)
@@ -84,7 +84,7 @@ def test_escape_sequences_in_the_store_are_shown_escaped():
 
 def test_an_escape_sequence_as_a_name_is_shown_escaped():
     holder = Holder("door")
-    tamper("UPDATE locks SET name = name || ?", "\x1b[2J")
+    tamper("UPDATE sneck_lock SET resource_name = resource_name || ?", "\x1b[2J")
     for flags in ([], ["-q"]):
         output = check(tap.sneck("ls", *flags), 0).stdout
         assert "\x1b" not in output and "door\\x1B[2J" in output, repr(output)
