@@ -137,7 +137,7 @@ int snk_cmd_demo(const snk_cli *given, int argc, char **argv)
     struct options options = { .svg = NULL };
     snk_arguments arguments;
     snk_demo_shop shop;
-    snk_demo_score scores[SNK_DEMO_ROUNDS];
+    snk_demo_score scores[SNK_DEMO_ROUNDS] = { { .sold = 0 } };
     int code = snk_options_parse(&snk_usage_demo, given, argc, argv, &options, &arguments);
     if (code != SNK_PARSED)
         return code;

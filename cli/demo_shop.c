@@ -43,9 +43,12 @@ struct stock_state {
 static bool state_load(int fd, struct stock_state *state)
 {
     char text[STOCK_TEXT_SIZE] = "";
+    char *rest = NULL;
     if (pread(fd, text, sizeof text - 1, 0) <= 0)
         return false;
-    return sscanf(text, "%d %" SCNu64, &state->left, &state->token) == 2;
+    state->left = (int)strtol(text, &rest, 10);
+    state->token = strtoull(rest, &rest, 10);
+    return *rest == ' ' || *rest == '\n';
 }
 
 static bool state_save(int fd, const struct stock_state *state)

@@ -26,19 +26,29 @@ struct shelf {
     uint64_t token; /* the highest one seen */
 };
 
+static bool shelf_load(int fd, struct shelf *shelf)
+{
+    char text[64] = "";
+    char *rest = NULL;
+    if (pread(fd, text, sizeof text - 1, 0) <= 0)
+        return false;
+    shelf->left = strtol(text, &rest, 10);
+    shelf->token = strtoull(rest, &rest, 10);
+    return *rest == ' ' || *rest == '\n';
+}
+
 /*
  * One access to the shelf, with a token: false when it is refused. `*left` < 0 reads, otherwise it is written. The file
  * lock is held for this one access, so that comparing the token and writing are one step.
  */
 static bool shelf_access(int fd, uint64_t token, long *left)
 {
-    char text[64] = "";
+    char text[64];
     struct shelf shelf = { 0, 0 };
     bool accepted = false;
     if (flock(fd, LOCK_EX) != 0)
         return false;
-    if (pread(fd, text, sizeof text - 1, 0) > 0 && sscanf(text, "%ld %" SCNu64, &shelf.left, &shelf.token) == 2 &&
-        token >= shelf.token) {
+    if (shelf_load(fd, &shelf) && token >= shelf.token) {
         if (*left >= 0)
             shelf.left = *left;
         int length = snprintf(text, sizeof text, "%-20ld %-20" PRIu64 "\n", shelf.left, token);
