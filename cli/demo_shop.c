@@ -25,7 +25,7 @@
 #define THINK_US_MAX 18000
 /* The first freeze comes when a quarter is sold, the next ones a quarter apart. */
 #define ITEMS_PER_FREEZE (SNK_DEMO_ITEMS / (SNK_DEMO_FREEZES + 1))
-#define WAIT_MS 300
+#define WAIT_MS 500
 #define STOCK_TEXT_SIZE 64
 
 /* ---- The stock: what the lock protects ---------------------------------------------------------------------------- */
