@@ -8,7 +8,7 @@
 #include "exit.h"
 #include "json.h"
 #include "output.h"
-#include "store.h"
+#include "open_store.h"
 
 #define TEXT_SIZE 32
 
@@ -114,7 +114,7 @@ static void put_figure(snk_json *json, snk_bench_kind kind, const snk_bench_figu
 static int measure(const snk_cli *cli, const struct options *options)
 {
     snk_bench_plan plan = {
-        .store = snk_store_url(cli),
+        .store = snk_cli_store_url(cli),
         .time_ms = options->time_ms,
         .threads = (int)options->threads,
         .processes = (int)options->processes,
@@ -158,7 +158,7 @@ int snk_cmd_bench(const snk_cli *given, int argc, char **argv)
     if (arguments.count != 0)
         return snk_operands_wrong(&snk_usage_bench, &arguments);
     /* A store that cannot be used is said once, with its own exit code. Closed again: the measurements fork. */
-    code = snk_store_open(&arguments.cli, NULL, &client);
+    code = snk_cli_open_store(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     sneck_close(client);

@@ -7,7 +7,7 @@
 #include "json.h"
 #include "lock_info.h"
 #include "output.h"
-#include "store.h"
+#include "open_store.h"
 
 struct options {
     uint64_t token;
@@ -64,7 +64,7 @@ int snk_cmd_break(const snk_cli *given, int argc, char **argv)
         return snk_operands_wrong(&snk_usage_break, &arguments);
     code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
     if (code == SNK_EXIT_OK)
-        code = snk_store_open(&arguments.cli, NULL, &client);
+        code = snk_cli_open_store(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     code = break_lock(&arguments.cli, client, arguments.operands[0], &options);

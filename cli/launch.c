@@ -10,7 +10,7 @@
 #include "exit.h"
 #include "group.h"
 #include "output.h"
-#include "store.h"
+#include "open_store.h"
 #include "timer.h"
 
 static bool open_parts(snk_supervisor *supervisor)
@@ -42,7 +42,7 @@ static bool fork_child(snk_supervisor *supervisor)
     snk_environment_facts facts = {
         .names = job->options->names,
         .count = job->options->name_count,
-        .store_url = snk_store_url(job->cli),
+        .store_url = snk_cli_store_url(job->cli),
         .token = snk_lockset_token(job->set),
         .deadline_ms = snk_wall_us() / 1000 + snk_lockset_remaining_ms(job->set),
     };
@@ -69,7 +69,7 @@ static int start_guard(snk_supervisor *supervisor)
 {
     const snk_job *job = supervisor->job;
     supervisor->page->group = (int32_t)supervisor->child.pid;
-    bool held = snk_guard_init(&supervisor->guard, job->set, snk_store_url(job->cli), supervisor->page_fd);
+    bool held = snk_guard_init(&supervisor->guard, job->set, snk_cli_store_url(job->cli), supervisor->page_fd);
     if (held && !snk_guard_start(&supervisor->guard))
         return fail_start(supervisor, "cannot start the guard");
     if (held && !snk_guard_wait_ready(&supervisor->guard)) {

@@ -10,7 +10,7 @@
 #include "base/name.h"
 #include "base/url.h"
 #include "output.h"
-#include "store.h"
+#include "open_store.h"
 
 bool snk_lock_flags_parse_busy_code(void *options, const char *value, char *problem, size_t size)
 {
@@ -119,7 +119,7 @@ int64_t snk_lock_flags_lease_ms(const snk_cli *cli, const snk_lock_flags *flags)
     const char *given = getenv("SNECK_LEASE");
     if (flags->lease_ms != 0)
         return flags->lease_ms;
-    if (lease_of_url(snk_store_url(cli), &lease_ms))
+    if (lease_of_url(snk_cli_store_url(cli), &lease_ms))
         return lease_ms;
     return given != NULL && snk_duration_parse_ms(given, &lease_ms) ? lease_ms : SNK_LEASE_MS_DEFAULT;
 }
@@ -145,5 +145,5 @@ int snk_lock_flags_open(const snk_cli *cli, const snk_lock_flags *flags, sneck_c
 {
     sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
     options.watchdog_ms = flags->watchdog_ms;
-    return snk_store_open(cli, &options, client_out);
+    return snk_cli_open_store(cli, &options, client_out);
 }

@@ -9,7 +9,7 @@
 #include "json.h"
 #include "lock_info.h"
 #include "output.h"
-#include "store.h"
+#include "open_store.h"
 #include "table.h"
 
 const snk_usage snk_usage_ls = {
@@ -127,7 +127,7 @@ int snk_cmd_ls(const snk_cli *given, int argc, char **argv)
         return code;
     if (arguments.count > 1)
         return snk_operands_wrong(&snk_usage_ls, &arguments);
-    code = snk_store_open(&arguments.cli, NULL, &client);
+    code = snk_cli_open_store(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     code = list(&arguments.cli, client, arguments.operands[0]);

@@ -11,7 +11,7 @@
 #include "narrate.h"
 #include "output.h"
 #include "run_options.h"
-#include "store.h"
+#include "open_store.h"
 #include "supervisor.h"
 
 const snk_usage snk_usage_run = {
@@ -50,7 +50,7 @@ static int check(const snk_cli *cli, const snk_run_options *options, char *const
         snk_complain(cli, "-c takes the whole command as one text; %s is too much", command[0]);
         return SNK_EXIT_USAGE;
     }
-    const char *outer = snk_environment_outer_lock(snk_store_url(cli), options->names, options->name_count);
+    const char *outer = snk_environment_outer_lock(snk_cli_store_url(cli), options->names, options->name_count);
     if (outer != NULL) {
         snk_complain(cli, "this already runs under the lock %s: waiting for it would never end", outer);
         return SNK_EXIT_USAGE;

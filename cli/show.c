@@ -8,7 +8,7 @@
 #include "json.h"
 #include "lock_info.h"
 #include "output.h"
-#include "store.h"
+#include "open_store.h"
 #include "table.h"
 
 #define TEXT_SIZE 900
@@ -112,7 +112,7 @@ int snk_cmd_show(const snk_cli *given, int argc, char **argv)
         return snk_operands_wrong(&snk_usage_show, &arguments);
     code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
     if (code == SNK_EXIT_OK)
-        code = snk_store_open(&arguments.cli, NULL, &client);
+        code = snk_cli_open_store(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     sneck_status status = sneck_inspect(client, arguments.operands[0], &info, &error);

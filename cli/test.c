@@ -10,7 +10,7 @@
 #include "json.h"
 #include "lock_info.h"
 #include "output.h"
-#include "store.h"
+#include "open_store.h"
 
 /*
  * How often -w looks. It looks and does not queue: a test that took its turn would hold the lock for a moment, and
@@ -100,7 +100,7 @@ int snk_cmd_test(const snk_cli *given, int argc, char **argv)
         return snk_operands_wrong(&snk_usage_test, &arguments);
     code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
     if (code == SNK_EXIT_OK)
-        code = snk_store_open(&arguments.cli, NULL, &client);
+        code = snk_cli_open_store(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
     code = look(&arguments.cli, client, arguments.operands[0], options.wait_ms);
