@@ -1,11 +1,12 @@
 /* The command `sneck`. */
-#include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "exit.h"
-#include "help.h"
+#include "guard.h"
+#include "guard_process.h"
 #include "nearest.h"
 #include "output.h"
 
@@ -30,6 +31,8 @@ static bool has_borrowed_rights(void)
 int main(int argc, char **argv)
 {
     snk_arguments arguments;
+    if (argc == 2 && strcmp(argv[1], SNK_GUARD_COMMAND) == 0)
+        return snk_guard_process();
     int code = snk_options_parse_common(argc, argv, &arguments);
     if (code != SNK_PARSED)
         return code;
@@ -44,7 +47,6 @@ int main(int argc, char **argv)
     const snk_command *command = snk_command_find(arguments.operands[0]);
     if (command == NULL)
         return unknown_command(&arguments.cli, arguments.operands[0]);
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end us while we hold a lock */
     code = command->run(&arguments.cli, arguments.count, arguments.operands);
     if (fflush(stdout) != 0 && code == SNK_EXIT_OK)
         code = SNK_EXIT_INTERNAL;

@@ -1,0 +1,187 @@
+"""sneck demo: what it says is what happened, and it ends in time."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+import tap
+from holder import check, same
+
+SECONDS = 20
+
+
+def play(*flags, **environment):
+    os.mkdir("temporary")
+    begun = time.monotonic()
+    done = tap.sneck("demo", *flags, env={**os.environ, "TMPDIR": os.path.abspath("temporary"), **environment})
+    taken = time.monotonic() - begun
+    assert taken < SECONDS * tap.PATIENCE, f"{taken} s"
+    same(os.listdir("temporary"), [])
+    os.rmdir("temporary")
+    return check(done, 0)
+
+
+def check_rounds(rounds):
+    bare, locked, frozen, checked = rounds
+    same((locked["oversold"], checked["oversold"]), (0, 0))
+    assert bare["oversold"] > 0, rounds
+    assert frozen["lost_leases"] >= 1, rounds
+    assert frozen["oversold"] >= 1, rounds
+    assert checked["refused_writes"] >= 1, rounds
+    same((bare["lost_leases"], bare["refused_writes"], locked["lost_leases"]), (0, 0, 0))
+    same((locked["refused_writes"], frozen["refused_writes"]), (0, 0))
+    for entry in rounds:
+        assert entry["sold"] - entry["oversold"] <= 100, rounds
+        same(entry["failed_calls"], 0)
+
+
+@tap.time_limit(60)
+def test_the_table_the_json_and_the_picture_agree_with_what_happened():
+    done = play("--json", "--svg", "demo.svg")
+    rounds = json.loads(done.stdout)["rounds"]
+    check_rounds(rounds)
+    for entry in rounds:
+        same(entry["sold"] - entry["oversold"], 100)
+    picture = xml.etree.ElementTree.parse("demo.svg")
+    text = "".join(picture.getroot().itertext())
+    for number, entry in enumerate(rounds, 1):
+        words = f"Round {number}, {entry['title']}: {entry['sold']} sold, {entry['oversold']} oversold, "
+        words += f"{entry['lost_leases']} leases lost, {entry['refused_writes']} writes refused."
+        assert words in text, (words, text)
+    # Each sale is a stroke in the picture: as many of them as the table says.
+    strokes = {}
+    for path in picture.getroot().iter("{http://www.w3.org/2000/svg}path"):
+        if path.get("d").startswith("M0 0"):
+            name = path.get("class")
+            strokes[name] = strokes.get(name, 0) + path.get("d")[4:].count("M")
+    same(strokes["sale"], sum(entry["sold"] - entry["oversold"] for entry in rounds))
+    same(strokes["twice"], sum(entry["oversold"] for entry in rounds))
+    same(strokes["late"], sum(entry["refused_writes"] for entry in rounds))
+
+
+@tap.time_limit(60)
+def test_in_a_pipe_it_prints_plain_lines():
+    done = play(LC_ALL="C")
+    assert done.stdout.isascii() and "\x1b" not in done.stdout and "\r" not in done.stdout, repr(done.stdout)
+    table = done.stdout[done.stdout.index("refused writes"):]
+    rows = re.findall(r"^ ([1-4]) .*?(\d+) +(\d+) +(\d+) +(\d+)$", table, re.MULTILINE)
+    keys = ("sold", "oversold", "lost_leases", "refused_writes")
+    check_rounds([dict(zip(keys, map(int, row[1:])), failed_calls=0) for row in rows])
+
+
+def play_on_a_terminal(**environment):
+    """Returns what a terminal would have got."""
+    output = b""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(os.environ["SNECK"], ["sneck", "demo"], {**os.environ, **environment})
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:
+            break
+        if not piece:
+            break
+        output += piece
+    same(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+    os.close(terminal)
+    return output.decode()
+
+
+@tap.time_limit(60)
+def test_on_a_terminal_the_bars_are_live():
+    output = play_on_a_terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="")
+    assert output.count("\r ") > 40 and "\x1b[32m" in output and "█" in output, output
+    assert re.search(r"seller \d frozen", output), output
+
+
+@tap.time_limit(60)
+def test_without_colours_when_they_are_not_wanted():
+    output = play_on_a_terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
+    assert output.count("\r ") > 40 and not re.search(r"\x1b\[\d*m", output), output
+
+
+@tap.time_limit(60)
+def test_a_dumb_terminal_gets_plain_lines():
+    output = play_on_a_terminal(TERM="dumb", LC_ALL="C")
+    assert "\x1b" not in output and output.isascii(), repr(output)
+
+
+def start_demo():
+    os.mkdir("temporary")
+    environment = {**os.environ, "TMPDIR": os.path.abspath("temporary")}
+    process = tap.start_sneck("demo", "--json", env=environment)
+    tap.wait_until(lambda: len(children(process.pid)) == 8)
+    return process
+
+
+def children(pid):
+    try:
+        return open(f"/proc/{pid}/task/{pid}/children").read().split()
+    except FileNotFoundError:
+        return []
+
+
+def test_an_interrupted_demo_cleans_up():
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process = start_demo()
+        sellers = children(process.pid)
+        process.send_signal(number)
+        same(process.wait(), 128 + number)
+        same(os.listdir("temporary"), [])
+        assert not any(os.path.exists(f"/proc/{seller}") for seller in sellers)
+        os.rmdir("temporary")
+
+
+def test_sellers_die_with_a_killed_demo():
+    process = start_demo()
+    sellers = children(process.pid)
+    process.kill()
+    process.wait()
+    tap.wait_until(lambda: all(gone(seller) for seller in sellers))
+
+
+def gone(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+@tap.time_limit(90)
+def test_it_ends_in_time_on_a_loaded_machine():
+    load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2 * os.cpu_count())]
+    rounds = json.loads(play("--json").stdout)["rounds"]
+    for process in load:
+        process.kill()
+    same((rounds[1]["oversold"], rounds[3]["oversold"]), (0, 0))
+
+
+@tap.time_limit(60)
+def test_a_folder_with_an_odd_name():
+    os.mkdir("a ?#%20&b")
+    done = tap.sneck("demo", "-q", env={**os.environ, "TMPDIR": os.path.abspath("a ?#%20&b")})
+    check(done, 0)
+    same(len(done.stdout.strip().splitlines()), 5)
+
+
+@tap.time_limit(60)
+def test_a_picture_that_cannot_be_written_is_70():
+    done = check(tap.sneck("demo", "--svg", "/nonexistent/folder/demo.svg"), 70)
+    assert "/nonexistent/folder/demo.svg" in done.stderr, done.stderr
+
+
+def test_exit_codes():
+    check(tap.sneck("demo", "fast"), 64)
+    check(tap.sneck("demo", "--svg"), 64)
+    check(tap.sneck("demo", "--help"), 0)
+    check(tap.sneck("demo", env={**os.environ, "TMPDIR": "/nonexistent/folder"}), 70)
+
+
+tap.main()
