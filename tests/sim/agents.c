@@ -122,6 +122,7 @@ static void ask(sim_world *world, sim_process *process, sim_thread *thread, bool
     thread->asked_at_ns = world->now_ns;
     thread->floor_token = world->ledgers[thread->lock].highest_token;
     thread->saw_other = false;
+    thread->told_other = false;
     thread->saw_failure = false;
     snk_event event = { .kind = SNK_EVENT_ASK, .waiter = waiter };
     snk_actions actions;

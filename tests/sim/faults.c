@@ -80,7 +80,7 @@ void faults_draw_plan(sim_world *world)
     world->store.token_blocks = sim_random_chance(random, 800);
     world->store.wall_offset_us = sim_random_range(random, 0, INT64_C(1) << 50);
     bool pushes = sim_random_chance(random, 800);
-    int64_t retry_ns = sim_random_octaves(random, SNK_NS_PER_MS, 200 * SNK_NS_PER_MS);
+    int64_t retry_ns = sim_random_octaves(random, plan->lease_ns / 16, plan->lease_ns / 2);
     for (uint32_t i = 0; i < SIM_PROCESSES_MAX; i++) {
         sim_process *process = &world->processes[i];
         draw_clock(random, &process->clock, drift);
@@ -284,7 +284,7 @@ static bool is_closed(const sim_world *world, const sim_process *process)
     for (uint32_t lock = 0; lock < world->plan.lock_count; lock++)
         if (!snk_machine_is_idle(&process->machines[lock]))
             return false;
-    return !client_has_chases(world, process);
+    return !client_is_busy(world, process);
 }
 
 void faults_on_restart(sim_world *world, const sim_event *event)

@@ -8,7 +8,23 @@
 
 #define TIMER_LATENESS_NS (50 * SNK_NS_PER_US)
 
+/* In the trace: where a request is. */
+#define EXECUTED 1
+#define ANSWERED 2
+
 /* ---- Requests ---- */
+
+static const char *const send_names[] = {
+    [SNK_ASK_ACQUIRE] = "send acquire",
+    [SNK_ASK_RENEW] = "send renew",
+    [SNK_ASK_RELEASE] = "send release",
+};
+
+static const char *const answer_names[] = {
+    [SNK_ANSWER_HELD] = "held",       [SNK_ANSWER_QUEUED] = "queued", [SNK_ANSWER_BUSY] = "busy",
+    [SNK_ANSWER_GONE] = "gone",       [SNK_ANSWER_DONE] = "done",     [SNK_ANSWER_FAILED] = "failed",
+    [SNK_ANSWER_UNCERTAIN] = "uncertain",
+};
 
 static sim_request *take_request(sim_world *world)
 {
@@ -102,9 +118,7 @@ static void send_request(sim_world *world, sim_process *process, uint32_t lock, 
     request->send = *send;
     claim->in_flight++;
     claim->travelling++;
-    sim_record(world, send->ask == SNK_ASK_ACQUIRE ? "send acquire" : send->ask == SNK_ASK_RENEW ? "send renew" : "send release",
-               request->process, lock, (uint64_t)(claim - world->claims), (uint64_t)send->chase);
-
+    sim_record(world, send_names[send->ask], request->process, lock, (uint64_t)(claim - world->claims), send->chase);
     int64_t over_at_ns = sim_clock_true(&process->clock, sim_local_now(world, process) + world->plan.timeout_ns);
     push_for_request(world, request, SIM_EVENT_REQUEST_OVER, over_at_ns);
     int64_t way_ns = draw_way_ns(world);
@@ -137,8 +151,8 @@ void client_on_request_arrives(sim_world *world, const sim_event *event)
             sim_saw(world, SIM_PROBE_CHASE_OVERTOOK);
         model_store_execute(&world->store, request->lock, &request->send,
                             sim_clock_local(&world->store_clock, world->now_ns), &request->answer, &news);
-        sim_record(world, "executed", request->process, request->lock, (uint64_t)(claim - world->claims),
-                   (uint64_t)request->answer.kind);
+        sim_record(world, answer_names[request->answer.kind], request->process, request->lock,
+                   (uint64_t)(claim - world->claims), EXECUTED);
         oracle_after_execution(world, request->lock, &request->send, &request->answer, NULL, &before);
         client_carry_news(world, request->lock, &news);
         if (!is_lost(world, world->plan.reply_lost))
@@ -216,21 +230,32 @@ static void chase_answered(sim_world *world, sim_process *process, sim_chase *ch
     push_chase(world, chase, now_ns + snk_backoff_ns(chase->failures, SNK_BACKOFF_NS_MAX));
 }
 
-bool client_has_chases(const sim_world *world, const sim_process *process)
+bool client_is_busy(const sim_world *world, const sim_process *process)
 {
+    uint32_t number = sim_process_number(world, process);
     for (uint32_t i = 0; i < world->chase_count; i++)
-        if (world->chases[i].used && &world->processes[world->chases[i].process] == process)
+        if (world->chases[i].used && world->chases[i].process == number)
+            return true;
+    for (uint32_t i = 0; i < world->request_count; i++)
+        if (world->requests[i].used && world->requests[i].waited_for && world->requests[i].process == number)
             return true;
     return false;
 }
 
 /* ---- Answers ---- */
 
-static void note_failure(sim_process *process, uint32_t lock)
+/* What the answer tells everybody in this process who waits for the lock. */
+static void note_for_waiters(sim_process *process, uint32_t lock, snk_answer_kind kind)
 {
-    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++)
-        if (process->threads[i].state == SIM_THREAD_WAITING && process->threads[i].lock == lock)
-            process->threads[i].saw_failure = true;
+    bool taken = kind == SNK_ANSWER_BUSY;
+    bool failure = kind == SNK_ANSWER_FAILED || kind == SNK_ANSWER_UNCERTAIN || kind == SNK_ANSWER_GONE;
+    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
+        sim_thread *thread = &process->threads[i];
+        if (thread->state != SIM_THREAD_WAITING || thread->lock != lock)
+            continue;
+        thread->saw_other |= taken;
+        thread->saw_failure |= failure;
+    }
 }
 
 static void deliver(sim_world *world, sim_request *request, const snk_answer *answer)
@@ -239,14 +264,13 @@ static void deliver(sim_world *world, sim_request *request, const snk_answer *an
     sim_claim *claim = sim_find_claim(world, &request->send.claim);
     request->waited_for = false;
     claim->in_flight--;
-    sim_record(world, "answer", request->process, request->lock, (uint64_t)(claim - world->claims),
-               (uint64_t)answer->kind);
+    sim_record(world, answer_names[answer->kind], request->process, request->lock, (uint64_t)(claim - world->claims),
+               ANSWERED);
     if (request->chase != SIM_CHASES_MAX) {
         chase_answered(world, process, &world->chases[request->chase], answer);
         return;
     }
-    if (answer->kind == SNK_ANSWER_FAILED || answer->kind == SNK_ANSWER_UNCERTAIN || answer->kind == SNK_ANSWER_GONE)
-        note_failure(process, request->lock);
+    note_for_waiters(process, request->lock, answer->kind);
     snk_event event = { .kind = SNK_EVENT_REPLY, .send = &request->send, .answer = answer };
     snk_actions actions;
     client_step(world, process, request->lock, &event, &actions);

@@ -30,6 +30,7 @@ void client_reset(sim_world *world, sim_process *process);
 /* Everything that the process knew is gone. */
 void client_drop_all(sim_world *world, sim_process *process);
 
-bool client_has_chases(const sim_world *world, const sim_process *process);
+/* Something is being chased, or an answer is waited for. */
+bool client_is_busy(const sim_world *world, const sim_process *process);
 
 #endif

@@ -11,6 +11,19 @@ static bool store_holder_is_live(const sim_world *world, uint32_t lock)
     return model->held && model->holder.expires_at_ns > sim_clock_local(&world->store_clock, world->now_ns);
 }
 
+/* A claim of this process waits in the store, as far as the process knows: so somebody has the lock. */
+static bool is_queued(const sim_world *world, const sim_process *process, uint32_t lock)
+{
+    for (uint32_t i = 0; i < world->plan.thread_count; i++) {
+        const sim_thread *thread = &process->threads[i];
+        const snk_seek *seek = &thread->waiter.seek;
+        if (thread->state == SIM_THREAD_WAITING && thread->lock == lock && !thread->waiter.decided &&
+            (seek->state == SNK_SEEK_QUEUED || seek->state == SNK_SEEK_ASKING) && seek->failures == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Everybody who waits for this lock and sees now that another one has it. */
 static void note_others(sim_world *world, uint32_t lock)
 {
@@ -19,12 +32,13 @@ static void note_others(sim_world *world, uint32_t lock)
     for (uint32_t i = 0; i < world->plan.process_count; i++) {
         sim_process *process = &world->processes[i];
         const snk_hold *hold = process->machines[lock].hold;
+        bool queued = is_queued(world, process, lock);
         for (uint32_t j = 0; j < world->plan.thread_count; j++) {
             sim_thread *thread = &process->threads[j];
-            if (thread->state != SIM_THREAD_WAITING || thread->lock != lock || thread->saw_other)
+            if (thread->state != SIM_THREAD_WAITING || thread->lock != lock)
                 continue;
-            thread->saw_other = (hold != NULL && hold->owner != thread->owner) ||
-                                (live && !snk_id_equal(&model->holder.claim, &thread->waiter.seek.claim));
+            thread->told_other |= queued || (hold != NULL && hold->owner != thread->owner);
+            thread->saw_other |= live && !snk_id_equal(&model->holder.claim, &thread->waiter.seek.claim);
         }
     }
 }
@@ -174,15 +188,16 @@ static void check_refused(sim_world *world, const sim_process *process, const si
     const snk_machine *machine = &process->machines[thread->lock];
     sneck_status status = thread->waiter.result.status;
     bool open = is_open(world, seek_before);
+    bool other = thread->saw_other || thread->told_other;
     bool honest = false;
     switch (status) {
     case SNECK_BUSY:
         sim_saw(world, SIM_PROBE_BUSY);
-        honest = thread->saw_other && !open && thread->waiter.once;
+        honest = other && !open && thread->waiter.once;
         break;
     case SNECK_TIMEOUT:
         sim_saw(world, SIM_PROBE_TIMED_OUT);
-        honest = thread->saw_other && !open && !thread->waiter.once;
+        honest = other && !open && !thread->waiter.once;
         break;
     case SNECK_CANCELED:
         sim_saw(world, SIM_PROBE_INTERRUPTED);
@@ -190,7 +205,8 @@ static void check_refused(sim_world *world, const sim_process *process, const si
         break;
     case SNECK_UNAVAILABLE:
         sim_saw(world, SIM_PROBE_UNAVAILABLE);
-        honest = thread->saw_failure && !open;
+        /* Also without a failure: the store had not answered yet, and nobody was known to have the lock. */
+        honest = (thread->saw_failure || !thread->told_other) && !open;
         break;
     case SNECK_UNKNOWN:
         sim_saw(world, SIM_PROBE_UNKNOWN);
@@ -212,7 +228,7 @@ static void check_refused(sim_world *world, const sim_process *process, const si
     }
     if (!honest)
         sim_violate(world, "I16", "acquire says %s: another had it %d, a request failed %d, open %d, levels %u",
-                    sneck_status_name(status), thread->saw_other, thread->saw_failure, open, thread->levels);
+                    sneck_status_name(status), other, thread->saw_failure, open, thread->levels);
     if (thread->waiter.hold == NULL)
         sim_violate(world, "I15", "acquire ended without the lock, and the memory for the hold is gone");
 }
@@ -223,8 +239,8 @@ static void check_decision(sim_world *world, sim_process *process, sim_thread *t
     if (thread->noticed)
         return;
     thread->noticed = true;
-    sim_record(world, "decided", sim_process_number(world, process), thread->lock, (uint64_t)waiter->result.status,
-               waiter->token);
+    sim_record(world, sneck_status_name(waiter->result.status), sim_process_number(world, process), thread->lock,
+               (uint64_t)(thread - process->threads), waiter->token);
     /* S3: after loss nothing but LOST, until the outermost level is released. */
     bool lost = thread->levels > 0 && snk_machine_levels(&process->machines[thread->lock], thread->owner,
                                                          before->now_ns) == 0;
@@ -241,6 +257,19 @@ static void check_decision(sim_world *world, sim_process *process, sim_thread *t
 }
 
 /* ---- Steps ---- */
+
+static const char *const step_names[] = {
+    [SNK_EVENT_ASK] = "step ask",
+    [SNK_EVENT_RESUME] = "step resume",
+    [SNK_EVENT_GIVE_UP] = "step give up",
+    [SNK_EVENT_RELEASE] = "step release",
+    [SNK_EVENT_EXTEND] = "step extend",
+    [SNK_EVENT_REPLY] = "step reply",
+    [SNK_EVENT_NEWS] = "step news",
+    [SNK_EVENT_TIMER] = "step timer",
+    [SNK_EVENT_INTERRUPT] = "step interrupt",
+    [SNK_EVENT_CLOSE] = "step close",
+};
 
 /* A message alone changes nothing: it may lead to a question. */
 static void check_news(sim_world *world, const sim_process *process, uint32_t lock, const snk_actions *actions,
@@ -347,6 +376,6 @@ void oracle_after_step(sim_world *world, sim_process *process, uint32_t lock, co
         if (thread->state == SIM_THREAD_WAITING && thread->lock == lock && thread->waiter.decided)
             check_decision(world, process, thread, before);
     }
-    sim_record(world, "step", sim_process_number(world, process), lock, (uint64_t)event->kind,
-               ((uint64_t)actions->send_count << 32) | process->machines[lock].state);
+    sim_record(world, step_names[event->kind], sim_process_number(world, process), lock, process->machines[lock].state,
+               actions->send_count);
 }

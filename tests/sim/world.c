@@ -132,6 +132,7 @@ void sim_process_start(sim_world *world, sim_process *process)
     }
     for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
         sim_thread *thread = &process->threads[i];
+        thread->waiter = (snk_waiter){ 0 };
         thread->owner = ++process->owners_made;
         thread->state = i < world->plan.thread_count ? SIM_THREAD_IDLE : SIM_THREAD_DONE;
         thread->levels = 0;

@@ -129,6 +129,7 @@ typedef struct sim_thread {
     int64_t asked_at_ns;  /* true time */
     uint64_t floor_token; /* highest token that was returned to anybody before it asked */
     bool saw_other;       /* somebody else had the lock at some instant since */
+    bool told_other;      /* and its process knew that */
     bool saw_failure;     /* a request of this process failed or was not answered, or no id was to be had, since */
 
     /* The resource that the lock protects. */
