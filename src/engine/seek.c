@@ -119,6 +119,11 @@ static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, co
         snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);
         return;
     }
+    if (step->machine->closing) {
+        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
+        snk_step_decide_as(step, waiter, SNECK_CANCELED, "the client is being closed");
+        return;
+    }
     if (snk_deadline_of(send->sent_at_ns, send->lease_ns) > step->now_ns || SNK_BUGGY(13)) {
         snk_hold_begin(step, waiter, send, answer);
         return;
