@@ -31,7 +31,10 @@ static void note_others(sim_world *world, uint32_t lock)
     bool live = store_holder_is_live(world, lock);
     for (uint32_t i = 0; i < world->plan.process_count; i++) {
         sim_process *process = &world->processes[i];
-        const snk_hold *hold = process->machines[lock].hold;
+        const snk_machine *machine = &process->machines[lock];
+        const snk_hold *hold = machine->hold;
+        if (snk_deadline_peek(&machine->deadline) <= sim_local_now(world, process))
+            hold = NULL;
         bool queued = is_queued(world, process, lock);
         for (uint32_t j = 0; j < world->plan.thread_count; j++) {
             sim_thread *thread = &process->threads[j];
@@ -311,9 +314,9 @@ static void check_sends(sim_world *world, const sim_process *process, uint32_t l
     }
 }
 
-static void note_late_grant(sim_world *world, sim_process *process, uint32_t lock)
+static void note_late_grant(sim_world *world, sim_process *process, uint32_t lock, snk_ask ask)
 {
-    sim_saw(world, SIM_PROBE_LATE_GRANT);
+    sim_saw(world, ask == SNK_ASK_ACQUIRE ? SIM_PROBE_LATE_GRANT : SIM_PROBE_RENEWED_LATE);
     for (uint32_t i = 0; i < world->plan.thread_count; i++)
         if (process->threads[i].state == SIM_THREAD_WAITING && process->threads[i].lock == lock)
             process->threads[i].saw_failure = true;
@@ -328,10 +331,13 @@ static void note_answer(sim_world *world, sim_process *process, uint32_t lock, c
                     (event->send->ask == SNK_ASK_ACQUIRE && kind != SNK_ANSWER_UNCERTAIN);
     if (event->send->ask == SNK_ASK_RENEW && definite && !claim->acquire_answered)
         sim_saw(world, SIM_PROBE_UNSURE_RESOLVED);
-    if (event->send->ask == SNK_ASK_RENEW && kind == SNK_ANSWER_HELD && !before->had_hold)
-        sim_saw(world, process->machines[lock].hold != NULL ? SIM_PROBE_GRANTED_LATER : SIM_PROBE_RENEWED_LATE);
-    if (event->send->ask == SNK_ASK_ACQUIRE && kind == SNK_ANSWER_HELD && process->machines[lock].hold == NULL)
-        note_late_grant(world, process, lock);
+    const snk_hold *hold = process->machines[lock].hold;
+    bool began = hold != NULL && snk_id_equal(&hold->claim, &claim->id);
+    bool went_on = before->had_hold && snk_id_equal(&before->hold.claim, &claim->id);
+    if (kind == SNK_ANSWER_HELD && !began)
+        note_late_grant(world, process, lock, event->send->ask);
+    if (event->send->ask == SNK_ASK_RENEW && kind == SNK_ANSWER_HELD && began && !went_on)
+        sim_saw(world, SIM_PROBE_GRANTED_LATER);
     if (definite)
         claim->acquire_answered = true;
 }
