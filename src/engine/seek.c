@@ -112,11 +112,31 @@ void snk_seek_look(snk_step *step, snk_waiter *waiter)
 
 /* ---- Answers ---- */
 
+static void busy(snk_step *step, snk_waiter *waiter)
+{
+    step->machine->taken_at_ns = step->now_ns;
+    if (waiter->once) {
+        snk_step_decide_as(step, waiter, SNECK_BUSY, "somebody else holds the lock");
+        return;
+    }
+    waiter->seek.contacted = true;
+    waiter->seek.failures = 0;
+    waiter->seek.state = SNK_SEEK_BACKING_OFF;
+    waiter->seek.look_at_ns = snk_time_add(step->now_ns, step->machine->engine->retry_ns);
+}
+
 static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
 {
     if (snk_hold_find_lost(step->machine, waiter->owner) != NULL) {
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);
+        return;
+    }
+    const snk_hold *hold = step->machine->hold;
+    if (hold != NULL && answer->token_first < hold->token_first) {
+        /* This grant was ended by force while its answer was on the way, and the lock came to us by another claim. */
+        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
+        busy(step, waiter);
         return;
     }
     if (step->machine->closing) {
@@ -154,19 +174,6 @@ static void queued(snk_step *step, snk_waiter *waiter, const snk_answer *answer)
         seek->news = false;
         snk_seek_look(step, waiter);
     }
-}
-
-static void busy(snk_step *step, snk_waiter *waiter)
-{
-    step->machine->taken_at_ns = step->now_ns;
-    if (waiter->once) {
-        snk_step_decide_as(step, waiter, SNECK_BUSY, "somebody else holds the lock");
-        return;
-    }
-    waiter->seek.contacted = true;
-    waiter->seek.failures = 0;
-    waiter->seek.state = SNK_SEEK_BACKING_OFF;
-    waiter->seek.look_at_ns = snk_time_add(step->now_ns, step->machine->engine->retry_ns);
 }
 
 /*
