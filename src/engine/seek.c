@@ -79,6 +79,7 @@ void snk_seek_start(snk_step *step, snk_waiter *waiter)
     bool resend = SNK_BUGGY(6) && seek->lease_ns != 0;
     if (!resend && !engine->draw_id(engine->context, &seek->claim)) {
         snk_step_decide_as(step, waiter, SNECK_UNAVAILABLE, "the kernel gives no random bytes for a claim id");
+        snk_machine_wake_seeker(step);
         return;
     }
     seek->state = SNK_SEEK_ACQUIRING;
