@@ -309,12 +309,10 @@ void faults_on_restart(sim_world *world, const sim_event *event)
     sim_process_start(world, process);
 }
 
+/* A pause that has begun lasts as long as it was to: what it held up is on its way for then already. */
 void faults_heal(sim_world *world)
 {
     sim_record(world, "heal", 0, 0, 0, 0);
     world->phase = SIM_PHASE_HEALED;
     world->outage_until_ns = 0;
-    for (uint32_t i = 0; i < world->plan.process_count; i++)
-        if (world->processes[i].paused_until_ns > world->now_ns)
-            world->processes[i].paused_until_ns = world->now_ns;
 }

@@ -15,7 +15,7 @@ void faults_on_event(sim_world *world, const sim_event *event);
 /* A process that crashed or is closing: begins anew if it can. */
 void faults_on_restart(sim_world *world, const sim_event *event);
 
-/* No faults any more, and what they did is undone as far as it can be. */
+/* No faults any more. */
 void faults_heal(sim_world *world);
 
 #endif

@@ -209,7 +209,7 @@ static void check_refused(sim_world *world, const sim_process *process, const si
     case SNECK_UNAVAILABLE:
         sim_saw(world, SIM_PROBE_UNAVAILABLE);
         /* Also without a failure: the store had not answered yet, and nobody was known to have the lock. */
-        honest = (thread->saw_failure || !thread->told_other) && !open;
+        honest = (thread->saw_failure || seek_before->failures > 0 || !thread->told_other) && !open;
         break;
     case SNECK_UNKNOWN:
         sim_saw(world, SIM_PROBE_UNKNOWN);
@@ -327,7 +327,8 @@ static void note_answer(sim_world *world, sim_process *process, uint32_t lock, c
 {
     sim_claim *claim = sim_find_claim(world, &event->send->claim);
     snk_answer_kind kind = event->answer->kind;
-    bool definite = kind == SNK_ANSWER_HELD || kind == SNK_ANSWER_QUEUED ||
+    /* Also GONE: it is not there, and what may yet arrive is chased. */
+    bool definite = kind == SNK_ANSWER_HELD || kind == SNK_ANSWER_QUEUED || kind == SNK_ANSWER_GONE ||
                     (event->send->ask == SNK_ASK_ACQUIRE && kind != SNK_ANSWER_UNCERTAIN);
     if (event->send->ask == SNK_ASK_RENEW && definite && !claim->acquire_answered)
         sim_saw(world, SIM_PROBE_UNSURE_RESOLVED);

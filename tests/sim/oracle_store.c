@@ -312,7 +312,7 @@ static bool somebody_waits(const sim_world *world, uint32_t lock)
     for (uint32_t i = 0; i < world->plan.process_count; i++)
         for (uint32_t j = 0; j < world->plan.thread_count; j++) {
             const sim_thread *thread = &world->processes[i].threads[j];
-            if (world->processes[i].up && thread->state == SIM_THREAD_WAITING && thread->lock == lock &&
+            if (world->processes[i].up && world->processes[i].paused_until_ns < world->now_ns && thread->state == SIM_THREAD_WAITING && thread->lock == lock &&
                 !thread->waiter.decided)
                 return true;
         }

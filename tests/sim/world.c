@@ -272,10 +272,11 @@ static bool advance(sim_world *world)
 static bool everybody_is_done(const sim_world *world)
 {
     for (uint32_t i = 0; i < world->plan.process_count; i++) {
-        if (!world->processes[i].up || world->processes[i].closing)
+        const sim_process *process = &world->processes[i];
+        if (!process->up || process->closing || process->paused_until_ns + SNK_NS_PER_MS > world->now_ns)
             return false;
         for (uint32_t j = 0; j < world->plan.thread_count; j++)
-            if (world->processes[i].threads[j].state != SIM_THREAD_DONE)
+            if (process->threads[j].state != SIM_THREAD_DONE)
                 return false;
     }
     return true;
@@ -299,6 +300,8 @@ static void run_healed(sim_world *world)
         if (world->now_ns > bound_ns)
             sim_violate(world, "I6", "somebody still waits long after healing");
     }
+    if (world->heap.count == 0)
+        world->now_ns += world->plan.lease_ns * 4; /* nothing happens any more: also pauses are over then */
     if (!world->failed && !everybody_is_done(world))
         sim_violate(world, "I6", "nothing more happens, and somebody waits");
 }
