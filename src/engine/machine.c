@@ -163,10 +163,10 @@ static void decide_given_up(snk_step *step, snk_waiter *waiter, sneck_status sta
     snk_seek_leave(step, waiter);
     if (status == SNECK_CANCELED)
         snk_step_decide_as(step, waiter, SNECK_CANCELED, "the wait was interrupted");
-    else if (unanswered)
+    else if (unanswered && !SNK_BUGGY(30))
         snk_step_decide_as(step, waiter, SNECK_UNKNOWN,
                            "the store did not answer in time; should the lock have been acquired, it is released");
-    else if (failing || !taken)
+    else if (failing || (!taken && !SNK_BUGGY(29)))
         snk_step_decide_as(step, waiter, SNECK_UNAVAILABLE, "the store could not be reached before the wait was over");
     else
         snk_step_decide_as(step, waiter, waiter->once ? SNECK_BUSY : SNECK_TIMEOUT,
@@ -211,7 +211,8 @@ static void on_release_answered(snk_step *step, const snk_send *send, const snk_
         result_of_release(step, answer);
         assert(step->machine->releasing > 0);
         step->machine->releasing--;
-        snk_machine_wake_seeker(step);
+        if (!SNK_BUGGY(22))
+            snk_machine_wake_seeker(step);
     }
 }
 
@@ -235,6 +236,8 @@ static void on_reply(snk_step *step, const snk_send *send, const snk_answer *ans
 
 static void on_news(snk_step *step, const snk_id *claim)
 {
+    if (SNK_BUGGY(32) && step->machine->hold != NULL && snk_id_equal(&step->machine->hold->claim, claim))
+        snk_hold_lose(step, "a message says so");
     snk_waiter *waiter = find_by_claim(step->machine, claim);
     if (waiter != NULL)
         snk_seek_look(step, waiter);
@@ -300,7 +303,8 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
 {
     snk_step step = { .machine = machine, .actions = actions, .now_ns = event->now_ns };
     snk_step_begin(&step);
-    snk_hold_settle(&step);
+    if (!SNK_BUGGY(2) || event->kind != SNK_EVENT_REPLY)
+        snk_hold_settle(&step);
     switch (event->kind) {
     case SNK_EVENT_ASK:
         on_ask(&step, event->waiter);

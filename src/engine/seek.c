@@ -79,7 +79,8 @@ void snk_seek_start(snk_step *step, snk_waiter *waiter)
     bool resend = SNK_BUGGY(6) && seek->lease_ns != 0;
     if (!resend && !engine->draw_id(engine->context, &seek->claim)) {
         snk_step_decide_as(step, waiter, SNECK_UNAVAILABLE, "the kernel gives no random bytes for a claim id");
-        snk_machine_wake_seeker(step);
+        if (!SNK_BUGGY(28))
+            snk_machine_wake_seeker(step);
         return;
     }
     seek->state = SNK_SEEK_ACQUIRING;
@@ -134,13 +135,13 @@ static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, co
         return;
     }
     const snk_hold *hold = step->machine->hold;
-    if (hold != NULL && answer->token_first < hold->token_first) {
+    if (hold != NULL && answer->token_first < hold->token_first && !SNK_BUGGY(27)) {
         /* This grant was ended by force while its answer was on the way, and the lock came to us by another claim. */
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         busy(step, waiter);
         return;
     }
-    if (step->machine->closing) {
+    if (step->machine->closing && !SNK_BUGGY(26)) {
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         snk_step_decide_as(step, waiter, SNECK_CANCELED, "the client is being closed");
         return;
@@ -288,6 +289,9 @@ void snk_seek_leave(snk_step *step, snk_waiter *waiter)
     if (successor != NULL) {
         successor->seek = *seek;
         snk_step_wake(step, successor);
+        /* The one that leaves may have been woken for this claim in the very moment. */
+        if (!SNK_BUGGY(34))
+            snk_seek_look(step, successor);
     } else if (is_unanswered(seek)) {
         snk_step_chase(step, &seek->claim, seek->lease_ns, 0, true);
     } else if (is_registered(seek) && !SNK_BUGGY(14)) {

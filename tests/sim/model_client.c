@@ -118,6 +118,7 @@ static void send_request(sim_world *world, sim_process *process, uint32_t lock, 
     request->send = *send;
     claim->in_flight++;
     claim->travelling++;
+    claim->sent_at_ns = world->now_ns;
     sim_record(world, send_names[send->ask], request->process, lock, (uint64_t)(claim - world->claims), send->chase);
     int64_t over_at_ns = sim_clock_true(&process->clock, sim_local_now(world, process) + world->plan.timeout_ns);
     push_for_request(world, request, SIM_EVENT_REQUEST_OVER, over_at_ns);

@@ -146,6 +146,8 @@ static void check_first_level(sim_world *world, const sim_process *process, sim_
     uint64_t token = thread->waiter.token;
     if (machine->closing)
         sim_violate(world, "I15", "granted after close");
+    if (snk_deadline_peek(&machine->deadline) <= sim_local_now(world, process))
+        sim_violate(world, "I4", "granted after its deadline");
     if (machine->hold == NULL || machine->hold->owner != thread->owner || machine->hold->token != token)
         sim_violate(world, "I10", "granted, and the machine has no hold for it");
     if (token <= thread->floor_token)
@@ -305,6 +307,11 @@ static void check_sends(sim_world *world, const sim_process *process, uint32_t l
         }
         if (send->sent_at_ns != before->now_ns)
             sim_violate(world, "S1", "a lease does not count from before its request left");
+        /* A renewal in flight may have prolonged a lost claim; until its lease is over by every clock it stays. */
+        int64_t over_ns = before->deadline_ns + before->hold.terms.lease_ns / SNK_DRIFT_DIVISOR + SNK_MARGIN_NS;
+        if (send->chase && before->had_hold && before->deadline_ns > 0 && before->deadline_ns <= before->now_ns &&
+            snk_id_equal(&send->claim, &before->hold.claim) && send->not_before_ns < over_ns)
+            sim_violate(world, "S1", "a lost claim is released before its lease is over by every clock");
         if (send->ask != SNK_ASK_ACQUIRE)
             continue;
         if (claim->acquire_sent)

@@ -73,6 +73,16 @@ static void check_others(sim_world *world, const model_lock *before, const model
     }
 }
 
+/* After healing news arrive, so an offer is taken up at once, unless the answer to an earlier question was lost. */
+static bool is_told_at_once(const sim_world *world, const sim_claim *claim)
+{
+    const sim_process *process = &world->processes[claim->process];
+    bool asked_before = claim->in_flight > 0 && claim->sent_at_ns <= world->healed_at_ns;
+    return world->phase == SIM_PHASE_HEALED && process->engine.pushes_wakeups && process->up && !process->closing &&
+           process->epoch == claim->epoch && process->paused_until_ns < world->now_ns && !claim->forgotten &&
+           !asked_before;
+}
+
 static void check_new_holder(sim_world *world, uint32_t lock, const model_lock *before, const snk_id *subject,
                              const snk_answer *answer)
 {
@@ -91,14 +101,14 @@ static void check_new_holder(sim_world *world, uint32_t lock, const model_lock *
                     (unsigned long long)ledger->granted_token);
     ledger->granted_token = after->token_last;
     claim->granted = true;
-    claim->token_first = after->token_first;
-    claim->token_last = after->token_last;
     if (asked)
         return;
     int64_t life_ns = after->holder.lease_ns < SNK_OFFER_NS ? after->holder.lease_ns : SNK_OFFER_NS;
     if (after->holder.expires_at_ns > now_ns + life_ns)
         sim_violate(world, "I6", "an offer lives longer than it should");
     sim_saw(world, SIM_PROBE_OFFERED);
+    if (is_told_at_once(world, claim))
+        claim->offered_at_ns = world->now_ns;
 }
 
 static void check_held_answer(sim_world *world, const model_lock *before, const model_lock *after,
@@ -196,6 +206,7 @@ void oracle_after_execution(sim_world *world, uint32_t lock, const snk_send *sen
         check_new_holder(world, lock, &before->lock, subject, ends_subject ? NULL : answer);
     if (send == NULL)
         return;
+    sim_find_claim(world, &send->claim)->offered_at_ns = 0;
     if (answer->kind == SNK_ANSWER_HELD)
         check_held_answer(world, &before->lock, after, send, answer);
     if (send->ask == SNK_ASK_RENEW)
@@ -322,10 +333,15 @@ static bool somebody_waits(const sim_world *world, uint32_t lock)
 void oracle_check_progress(sim_world *world)
 {
     /* The longest pause between two looks, one request that went unanswered before, and a good measure. */
+    int64_t take_up_ns = world->plan.latency_ns * 16 + 40 * SNK_NS_PER_MS;
     int64_t bound_ns = world->plan.lease_ns * 2 + world->plan.timeout_ns * 2 + 3 * SNK_NS_PER_S;
     for (uint32_t lock = 0; lock < world->plan.lock_count; lock++) {
         sim_ledger *ledger = &world->ledgers[lock];
-        bool stuck = find_holder(&world->store.locks[lock], store_now(world)) == NULL && somebody_waits(world, lock);
+        const model_lock *model = &world->store.locks[lock];
+        const sim_claim *holder = model->held ? sim_find_claim(world, &model->holder.claim) : NULL;
+        if (holder != NULL && holder->offered_at_ns != 0 && world->now_ns - holder->offered_at_ns > take_up_ns)
+            sim_violate(world, "I6", "an offer that was announced is not taken up");
+        bool stuck = find_holder(model, store_now(world)) == NULL && somebody_waits(world, lock);
         if (!stuck)
             ledger->free_since_ns = -1;
         else if (ledger->free_since_ns < 0)

@@ -197,8 +197,8 @@ typedef struct sim_claim {
     bool lost_noted;
     uint16_t in_flight; /* requests that a client waits for, and chases */
     uint16_t travelling; /* requests that may yet be executed */
-    uint64_t token_first;
-    uint64_t token_last;
+    int64_t sent_at_ns;    /* true time of the last request about it */
+    int64_t offered_at_ns; /* true time since when it is offered the lock, after healing; 0: it is not */
 } sim_claim;
 
 /* What a lock protects: it takes no token lower than the highest it has seen. */
@@ -232,6 +232,7 @@ typedef struct sim_world {
     sim_random ids;
     sim_plan plan;
     sim_phase phase;
+    int64_t healed_at_ns; /* true time */
     int64_t now_ns;       /* true time */
     uint32_t event_count;
     sim_heap heap;
