@@ -65,6 +65,8 @@ void faults_draw_plan(sim_world *world)
     plan->timeout_ns = sim_random_octaves(random, 50 * SNK_NS_PER_MS, 2 * SNK_NS_PER_S);
     plan->process_count = 1 + sim_random_below(random, SIM_PROCESSES_MAX);
     plan->thread_count = 1 + sim_random_below(random, SIM_THREADS_MAX);
+    if (sim_random_chance(random, 200))
+        plan->thread_count = SIM_THREADS_MAX;
     plan->lock_count = sim_random_chance(random, 700) ? 1 : 1 + sim_random_below(random, SIM_LOCKS_MAX);
     plan->event_budget = 150 + sim_random_below(random, 250);
     plan->fair = sim_random_chance(random, 400) ? 0 : sim_random_chance(random, 300) ? 1000 : 300;
