@@ -112,15 +112,15 @@ static double rate_of_bare(void)
 int main(void)
 {
     double ratios[ROUNDS];
-    double sneck = 0;
-    double bare = 0;
+    double ours = 0;
+    double theirs = 0;
     for (int i = 0; i < ROUNDS; i++) {
-        bare = rate_of_bare();
-        sneck = rate_of_sneck();
-        ratios[i] = sneck / bare;
+        theirs = rate_of_bare();
+        ours = rate_of_sneck();
+        ratios[i] = ours / theirs;
     }
     printf("uncontended lock+unlock, sqlite:  %8.2f of a bare SQLite program (goal: at least 0.8; %.0f/s against "
            "%.0f/s)\n",
-           bench_median(ratios, ROUNDS), sneck, bare);
+           bench_median(ratios, ROUNDS), ours, theirs);
     return 0;
 }
