@@ -50,6 +50,7 @@ typedef struct snk_sqlite {
     bool forget_own;           /* the database was replaced: claims of ours in the new one are no more */
     bool stamp_own;            /* the sidecar was replaced: claims of ours get the new slot */
     int64_t distrust_until_ns; /* somebody keeps the writer mutex: until then, only try it */
+    int64_t sidecar_look_ns;   /* when to look next whether the sidecar was replaced */
     uint32_t reap_countdown;
     char reap_after[SNK_RESOURCE_SIZE]; /* rows up to here were looked at */
 
