@@ -148,7 +148,7 @@ void test_expect(sneck_status status, sneck_status expected, const sneck_error *
     _exit(1);
 }
 
-sneck_client *test_open(const sneck_client_options *options)
+sneck_client *test_child_open(const sneck_client_options *options)
 {
     sneck_error error;
     sneck_client *client = NULL;
@@ -156,7 +156,7 @@ sneck_client *test_open(const sneck_client_options *options)
     return client;
 }
 
-sneck_lock *test_mutex(sneck_client *client, const char *name, const sneck_lock_options *options)
+sneck_lock *test_child_mutex(sneck_client *client, const char *name, const sneck_lock_options *options)
 {
     sneck_error error;
     sneck_lock *lock = NULL;

@@ -44,8 +44,8 @@ void test_signal(_Atomic uint32_t *word);
 bool test_await(_Atomic uint32_t *word, uint32_t value);
 
 /* In a child: a client of the test's store, and a handle; exits with a message on failure. */
-sneck_client *test_open(const sneck_client_options *options);
-sneck_lock *test_mutex(sneck_client *client, const char *name, const sneck_lock_options *options);
+sneck_client *test_child_open(const sneck_client_options *options);
+sneck_lock *test_child_mutex(sneck_client *client, const char *name, const sneck_lock_options *options);
 
 /* In a child: exits with code 1 and a message unless `status` is as expected. */
 void test_expect(sneck_status status, sneck_status expected, const sneck_error *error, const char *what);

@@ -44,8 +44,8 @@ static int count_up(void *context)
 {
     const counting *job = context;
     sneck_error error;
-    sneck_client *client = test_open(NULL);
-    sneck_lock *lock = test_mutex(client, "counter", NULL);
+    sneck_client *client = test_child_open(NULL);
+    sneck_lock *lock = test_child_mutex(client, "counter", NULL);
     for (unsigned i = 0; i < job->increments; i++) {
         test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
         write_number(job->path, read_number(job->path) + 1);
@@ -172,8 +172,8 @@ static int work_until_stopped(void *context)
     worker_job *job = context;
     arena *a = job->a;
     sneck_error error;
-    sneck_client *client = test_open(NULL);
-    sneck_lock *lock = test_mutex(client, "resource", NULL);
+    sneck_client *client = test_child_open(NULL);
+    sneck_lock *lock = test_child_mutex(client, "resource", NULL);
     while (atomic_load(&a->stop) == 0) {
         test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
         atomic_store(&a->acquired_at_ns, snk_now_ns());

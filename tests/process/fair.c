@@ -32,7 +32,7 @@ static sneck_lock *fair_mutex(sneck_client *client)
 {
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.fair = true;
-    return test_mutex(client, "line", &options);
+    return test_child_mutex(client, "line", &options);
 }
 
 static void *wait_in_line(void *context)
@@ -55,7 +55,7 @@ static void *wait_in_line(void *context)
 static int run_process(void *context)
 {
     member *self = context;
-    sneck_client *client = test_open(NULL);
+    sneck_client *client = test_child_open(NULL);
     pthread_t threads[THREADS];
     member members[THREADS];
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -100,7 +100,7 @@ static int keep_gate(void *context)
 {
     gate *g = context;
     sneck_error error;
-    sneck_client *client = test_open(NULL);
+    sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = fair_mutex(client);
     test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
     test_signal(&g->held);
@@ -131,7 +131,7 @@ static void gather(gathering *all)
         all->pids[i] = test_spawn(run_process, &all->jobs[i]);
     }
     assert_true(test_await(&all->g->held, 1));
-    all->client = test_open(NULL);
+    all->client = test_child_open(NULL);
     for (uint32_t i = 0; i < WAITERS; i++) {
         test_signal(&all->l->started[i % PROCESSES]);
         await_queue(all->client, i + 1);

@@ -19,14 +19,14 @@ static sneck_lock *short_lease(sneck_client *client)
 {
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.lease_ms = 300;
-    return test_mutex(client, "frozen", &options);
+    return test_child_mutex(client, "frozen", &options);
 }
 
 static int be_frozen(void *context)
 {
     scene *s = context;
     sneck_error error;
-    sneck_client *client = test_open(NULL);
+    sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = short_lease(client);
     test_expect(sneck_acquire(lock, 0, &error), SNECK_OK, &error, "acquire");
     test_expect(sneck_acquire(lock, 0, &error), SNECK_OK, &error, "second level");
@@ -52,7 +52,7 @@ static int be_heir(void *context)
 {
     scene *s = context;
     sneck_error error;
-    sneck_client *client = test_open(NULL);
+    sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = short_lease(client);
     test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
     atomic_store(&s->heir_token, sneck_token(lock));
