@@ -139,7 +139,7 @@ bool test_await(_Atomic uint32_t *word, uint32_t value)
     return true;
 }
 
-void test_expect(sneck_status status, sneck_status expected, const sneck_error *error, const char *what)
+void test_child_expect(sneck_status status, sneck_status expected, const sneck_error *error, const char *what)
 {
     if (status == expected)
         return;
@@ -152,7 +152,7 @@ sneck_client *test_child_open(const sneck_client_options *options)
 {
     sneck_error error;
     sneck_client *client = NULL;
-    test_expect(sneck_open(url, options, &client, &error), SNECK_OK, &error, "open");
+    test_child_expect(sneck_open(url, options, &client, &error), SNECK_OK, &error, "open");
     return client;
 }
 
@@ -160,7 +160,7 @@ sneck_lock *test_child_mutex(sneck_client *client, const char *name, const sneck
 {
     sneck_error error;
     sneck_lock *lock = NULL;
-    test_expect(sneck_mutex(client, name, options, &lock, &error), SNECK_OK, &error, "mutex");
+    test_child_expect(sneck_mutex(client, name, options, &lock, &error), SNECK_OK, &error, "mutex");
     return lock;
 }
 

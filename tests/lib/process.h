@@ -48,7 +48,7 @@ sneck_client *test_child_open(const sneck_client_options *options);
 sneck_lock *test_child_mutex(sneck_client *client, const char *name, const sneck_lock_options *options);
 
 /* In a child: exits with code 1 and a message unless `status` is as expected. */
-void test_expect(sneck_status status, sneck_status expected, const sneck_error *error, const char *what);
+void test_child_expect(sneck_status status, sneck_status expected, const sneck_error *error, const char *what);
 
 /* Sorts and returns the p-th percentile (0..100). */
 int64_t test_percentile(int64_t values[], size_t count, double percent);

@@ -47,9 +47,9 @@ static int count_up(void *context)
     sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = test_child_mutex(client, "counter", NULL);
     for (unsigned i = 0; i < job->increments; i++) {
-        test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
+        test_child_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
         write_number(job->path, read_number(job->path) + 1);
-        test_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
+        test_child_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
     }
     sneck_lock_free(lock);
     sneck_close(client);
@@ -175,7 +175,7 @@ static int work_until_stopped(void *context)
     sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = test_child_mutex(client, "resource", NULL);
     while (atomic_load(&a->stop) == 0) {
-        test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
+        test_child_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
         atomic_store(&a->acquired_at_ns, snk_now_ns());
         atomic_store(&a->holder, getpid());
         test_signal(&a->acquisitions);

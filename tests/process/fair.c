@@ -41,13 +41,13 @@ static void *wait_in_line(void *context)
     line *l = m->l;
     sneck_error error;
     sneck_lock *lock = fair_mutex(m->client);
-    test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
+    test_child_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
     uint32_t turn = atomic_load(&l->served);
     atomic_store(&l->order[turn], m->number);
     atomic_store(&l->served_at_ns[turn], snk_now_ns());
     test_signal(&l->served);
     atomic_store(&l->released_at_ns[turn], snk_now_ns());
-    test_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
+    test_child_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
     sneck_lock_free(lock);
     return NULL;
 }
@@ -102,11 +102,11 @@ static int keep_gate(void *context)
     sneck_error error;
     sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = fair_mutex(client);
-    test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
+    test_child_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
     test_signal(&g->held);
     if (!test_await(&g->may_open, 1))
         return 2;
-    test_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
+    test_child_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
     sneck_lock_free(lock);
     sneck_close(client);
     return 0;

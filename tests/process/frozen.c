@@ -28,8 +28,8 @@ static int be_frozen(void *context)
     sneck_error error;
     sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = short_lease(client);
-    test_expect(sneck_acquire(lock, 0, &error), SNECK_OK, &error, "acquire");
-    test_expect(sneck_acquire(lock, 0, &error), SNECK_OK, &error, "second level");
+    test_child_expect(sneck_acquire(lock, 0, &error), SNECK_OK, &error, "acquire");
+    test_child_expect(sneck_acquire(lock, 0, &error), SNECK_OK, &error, "second level");
     atomic_store(&s->victim_token, sneck_token(lock));
     test_signal(&s->victim_holds);
     /* Stopped here, until after the heir has the lock. */
@@ -37,11 +37,11 @@ static int be_frozen(void *context)
         return 2;
     if (sneck_is_held(lock) || sneck_token(lock) != 0 || sneck_hold_count(lock) != 0 || sneck_remaining_ms(lock) != 0)
         return 3;
-    test_expect(sneck_extend(lock, 10000, &error), SNECK_LOST, &error, "extend");
-    test_expect(sneck_acquire(lock, 0, &error), SNECK_LOST, &error, "acquire after loss");
-    test_expect(sneck_release(lock, &error), SNECK_LOST, &error, "release of the inner level");
-    test_expect(sneck_release(lock, &error), SNECK_LOST, &error, "release of the outer level");
-    test_expect(sneck_release(lock, &error), SNECK_NOT_OWNER, &error, "release of nothing");
+    test_child_expect(sneck_extend(lock, 10000, &error), SNECK_LOST, &error, "extend");
+    test_child_expect(sneck_acquire(lock, 0, &error), SNECK_LOST, &error, "acquire after loss");
+    test_child_expect(sneck_release(lock, &error), SNECK_LOST, &error, "release of the inner level");
+    test_child_expect(sneck_release(lock, &error), SNECK_LOST, &error, "release of the outer level");
+    test_child_expect(sneck_release(lock, &error), SNECK_NOT_OWNER, &error, "release of nothing");
     test_signal(&s->victim_done);
     sneck_lock_free(lock);
     sneck_close(client);
@@ -54,7 +54,7 @@ static int be_heir(void *context)
     sneck_error error;
     sneck_client *client = test_child_open(NULL);
     sneck_lock *lock = short_lease(client);
-    test_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
+    test_child_expect(sneck_acquire(lock, SNECK_FOREVER, &error), SNECK_OK, &error, "acquire");
     atomic_store(&s->heir_token, sneck_token(lock));
     test_signal(&s->heir_holds);
     if (!test_await(&s->victim_done, 1))
@@ -64,10 +64,10 @@ static int be_heir(void *context)
     if (poll(&lost, 1, 400) != 0)
         return 3;
     sneck_info *info = NULL;
-    test_expect(sneck_inspect(client, "frozen", &info, &error), SNECK_OK, &error, "inspect");
+    test_child_expect(sneck_inspect(client, "frozen", &info, &error), SNECK_OK, &error, "inspect");
     bool mine = info->held && info->token == sneck_token(lock) && info->holder.pid == getpid();
     sneck_info_free(info);
-    test_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
+    test_child_expect(sneck_release(lock, &error), SNECK_OK, &error, "release");
     sneck_lock_free(lock);
     sneck_close(client);
     return mine ? 0 : 4;
