@@ -88,8 +88,8 @@ static inline uint32_t snk_word_of(const snk_id *claim)
 /* Opens what is not open. */
 sneck_status snk_attach_locked(snk_sqlite *store, sneck_error *error);
 
-/* Closes what is at its path no more. True when something was. */
-bool snk_detach_replaced_locked(snk_sqlite *store);
+/* Closes what is at its path no more. */
+void snk_detach_replaced_locked(snk_sqlite *store);
 
 /* Inside a write transaction after a replacement: brings the claims of this client in line. */
 void snk_settle_own_locked(snk_sqlite *store);

@@ -111,18 +111,18 @@ static sneck_status begin_locked(snk_sqlite *store, bool writes, int64_t limit_n
 {
     for (int try = 0; try < REPLACED_TRIES; try++) {
         sneck_status status = snk_attach_locked(store, error);
-        if (status == SNECK_OK)
-            status = begin_once(store, writes, limit_ns, error);
         if (status != SNECK_OK)
             return status;
-        if (files_are_current(store)) {
-            if (writes && (store->forget_own || store->stamp_own))
+        status = begin_once(store, writes, limit_ns, error);
+        /* Also after an error: SQLite itself stumbles over a file that is gone. */
+        if (store->database.connection == NULL || files_are_current(store)) {
+            if (status == SNECK_OK && writes && (store->forget_own || store->stamp_own))
                 snk_settle_own_locked(store);
-            return SNECK_OK;
+            return status;
         }
         roll_back(store);
         end_turn(store);
-        (void)snk_detach_replaced_locked(store);
+        snk_detach_replaced_locked(store);
     }
     return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s is replaced again and again", store->place.database);
 }
