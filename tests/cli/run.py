@@ -465,8 +465,7 @@ def test_max_hold_kills_what_does_not_stop():
 def test_max_hold_with_warn_gives_the_lock_back_and_lets_the_command_run():
     held = Run("--max-hold", "200ms", "--on-lost", "warn", "door", command=python("say('ready'); input(); sys.exit(4)"))
     tap.wait_until(lambda: is_free("door"))
-    held.process.stdin.write("\n")
-    held.process.stdin.flush()
+    held.answer()
     held.ends_with(4)
     assert "--max-hold" in held.errors()
 

@@ -1,8 +1,6 @@
 """A `sneck run` whose command talks to the test, and a look at the processes behind it."""
 
 import os
-import signal
-import subprocess
 import sys
 import textwrap
 import time
@@ -63,6 +61,11 @@ class Run:
 
     def errors(self):
         return self.process.stderr.read()
+
+    def answer(self):
+        """Lets a command go on that reads a line."""
+        self.process.stdin.write("\n")
+        self.process.stdin.close()
 
     def send(self, number):
         self.process.send_signal(number)
