@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree
 
@@ -65,52 +66,73 @@ def test_the_table_the_json_and_the_picture_agree_with_what_happened():
     same(strokes["late"], sum(entry["refused_writes"] for entry in rounds))
 
 
-@tap.time_limit(60)
-def test_in_a_pipe_it_prints_plain_lines():
-    done = play(LC_ALL="C")
-    assert done.stdout.isascii() and "\x1b" not in done.stdout and "\r" not in done.stdout, repr(done.stdout)
-    table = done.stdout[done.stdout.index("refused writes"):]
-    rows = re.findall(r"^ ([1-4]) .*?(\d+) +(\d+) +(\d+) +(\d+)$", table, re.MULTILINE)
-    keys = ("sold", "oversold", "lost_leases", "refused_writes")
-    check_rounds([dict(zip(keys, map(int, row[1:])), failed_calls=0) for row in rows])
+def start_in_a_pipe(*flags, **environment):
+    return tap.start_sneck("demo", *flags, env={**os.environ, **environment}, stdin=subprocess.DEVNULL)
 
 
-def play_on_a_terminal(**environment):
-    """Returns what a terminal would have got."""
-    output = b""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.execve(os.environ["SNECK"], ["sneck", "demo"], {**os.environ, **environment})
-    while True:
+def finish(process, code):
+    output, errors = process.communicate()
+    assert process.returncode == code, (process.returncode, output, errors)
+    return output, errors
+
+
+class Terminal(threading.Thread):
+    """A demo on a terminal, whose output is read as it comes."""
+
+    def __init__(self, **environment):
+        super().__init__()
+        self.output = b""
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
+            os.execve(os.environ["SNECK"], ["sneck", "demo"], {**os.environ, **environment})
+        self.start()
+
+    def run(self):
         try:
-            piece = os.read(terminal, 65536)
+            while piece := os.read(self.terminal, 65536):
+                self.output += piece
         except OSError:
-            break
-        if not piece:
-            break
-        output += piece
-    same(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
-    os.close(terminal)
-    return output.decode()
+            pass  # the other end is closed
+
+    def finish(self):
+        self.join()
+        same(os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), 0)
+        return self.output.decode()
 
 
 @tap.time_limit(60)
-def test_on_a_terminal_the_bars_are_live():
-    output = play_on_a_terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="")
+def test_what_it_prints_suits_where_it_goes():
+    """All at once, because each takes its time."""
+    os.mkdir("a ?#%20&b")
+    live = Terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="")
+    plain = Terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
+    dumb = Terminal(TERM="dumb", LC_ALL="C")
+    piped = start_in_a_pipe(LC_ALL="C")
+    quiet = start_in_a_pipe("-q", TMPDIR=os.path.abspath("a ?#%20&b"))
+    unwritable = start_in_a_pipe("--svg", "/nonexistent/folder/demo.svg")
+    check_live(live.finish())
+    check_without_colours(plain.finish())
+    check_plain(dumb.finish().replace("\r\n", "\n"))
+    check_plain(finish(piped, 0)[0])
+    same(len(finish(quiet, 0)[0].strip().splitlines()), 5)
+    assert "/nonexistent/folder/demo.svg" in finish(unwritable, 70)[1]
+
+
+def check_live(output):
     assert output.count("\r ") > 40 and "\x1b[32m" in output and "█" in output, output
     assert re.search(r"seller \d frozen", output), output
 
 
-@tap.time_limit(60)
-def test_without_colours_when_they_are_not_wanted():
-    output = play_on_a_terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
+def check_without_colours(output):
     assert output.count("\r ") > 40 and not re.search(r"\x1b\[\d*m", output), output
 
 
-@tap.time_limit(60)
-def test_a_dumb_terminal_gets_plain_lines():
-    output = play_on_a_terminal(TERM="dumb", LC_ALL="C")
-    assert "\x1b" not in output and output.isascii(), repr(output)
+def check_plain(output):
+    assert output.isascii() and "\x1b" not in output and "\r" not in output, repr(output)
+    table = output[output.index("refused writes"):]
+    rows = re.findall(r"^ ([1-4]) .*?(\d+) +(\d+) +(\d+) +(\d+)$", table, re.MULTILINE)
+    keys = ("sold", "oversold", "lost_leases", "refused_writes")
+    check_rounds([dict(zip(keys, map(int, row[1:])), failed_calls=0) for row in rows])
 
 
 def start_demo():
@@ -161,20 +183,6 @@ def test_it_ends_in_time_on_a_loaded_machine():
     for process in load:
         process.kill()
     same((rounds[1]["oversold"], rounds[3]["oversold"]), (0, 0))
-
-
-@tap.time_limit(60)
-def test_a_folder_with_an_odd_name():
-    os.mkdir("a ?#%20&b")
-    done = tap.sneck("demo", "-q", env={**os.environ, "TMPDIR": os.path.abspath("a ?#%20&b")})
-    check(done, 0)
-    same(len(done.stdout.strip().splitlines()), 5)
-
-
-@tap.time_limit(60)
-def test_a_picture_that_cannot_be_written_is_70():
-    done = check(tap.sneck("demo", "--svg", "/nonexistent/folder/demo.svg"), 70)
-    assert "/nonexistent/folder/demo.svg" in done.stderr, done.stderr
 
 
 def test_exit_codes():
