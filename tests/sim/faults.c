@@ -130,10 +130,11 @@ static void push_restart(sim_world *world, const sim_process *process, int64_t p
                            .epoch = process->epoch });
 }
 
-static void pause_process(sim_world *world)
+static void pause_process(sim_world *world, sim_process *process)
 {
-    sim_process *process = draw_process(world);
     int64_t pause_ns = sim_random_octaves(&world->faults, SNK_NS_PER_MS, world->plan.lease_ns * 3);
+    if (process->paused_until_ns > world->now_ns)
+        return;
     process->paused_until_ns = world->now_ns + pause_ns;
     if (pause_ns > world->plan.lease_ns && has_hold(world, process))
         sim_saw(world, SIM_PROBE_PAUSED_PAST_LEASE);
@@ -168,7 +169,8 @@ static void wipe_store(sim_world *world)
     sim_saw(world, SIM_PROBE_WIPED);
     sim_record(world, "wipe", 0, 0, 0, 0);
     /* A token block reaches a millisecond ahead of the clock, and no server restarts faster than that. */
-    world->outage_until_ns = world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns);
+    world->outage_until_ns =
+        world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns);
     model_store_wipe(&world->store);
     for (uint32_t i = 0; i < world->claim_count; i++) {
         world->claims[i].broken |= world->claims[i].granted;
@@ -186,8 +188,8 @@ static void break_lock(sim_world *world)
     if (world->now_ns < world->outage_until_ns)
         return;
     oracle_before_execution(world, lock, &before);
-    bool broke = model_store_break(&world->store, lock, sim_clock_local(&world->store_clock, world->now_ns), &claim,
-                                   &news);
+    bool broke =
+        model_store_break(&world->store, lock, sim_clock_local(&world->store_clock, world->now_ns), &claim, &news);
     if (broke) {
         sim_saw(world, SIM_PROBE_BROKEN);
         sim_find_claim(world, &claim)->broken = true;
@@ -236,6 +238,16 @@ static void interrupt_somebody(sim_world *world)
     client_step(world, process, lock, &event, &actions);
 }
 
+void faults_after_step(sim_world *world, sim_process *process, uint32_t lock)
+{
+    const snk_hold *hold = process->machines[lock].hold;
+    if (hold == NULL || hold->owner != 0 || world->phase != SIM_PHASE_FAULTS ||
+        world->plan.every_ns[SIM_FAULT_PAUSE] == 0)
+        return;
+    if (sim_random_chance(&world->faults, 20))
+        pause_process(world, process);
+}
+
 void faults_on_event(sim_world *world, const sim_event *event)
 {
     if (world->phase != SIM_PHASE_FAULTS)
@@ -243,7 +255,7 @@ void faults_on_event(sim_world *world, const sim_event *event)
     sim_process *process = draw_process(world);
     switch ((sim_fault)event->index) {
     case SIM_FAULT_PAUSE:
-        pause_process(world);
+        pause_process(world, process);
         break;
     case SIM_FAULT_CRASH:
         crash_process(world, process);

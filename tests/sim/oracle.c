@@ -254,8 +254,8 @@ static void check_decision(sim_world *world, sim_process *process, sim_thread *t
     sim_record(world, sneck_status_name(waiter->result.status), sim_process_number(world, process), thread->lock,
                (uint64_t)(thread - process->threads), waiter->token);
     /* S3: after loss nothing but LOST, until the outermost level is released. */
-    bool lost = thread->levels > 0 && snk_machine_levels(&process->machines[thread->lock], thread->owner,
-                                                         before->now_ns) == 0;
+    bool lost =
+        thread->levels > 0 && snk_machine_levels(&process->machines[thread->lock], thread->owner, before->now_ns) == 0;
     if (lost != (waiter->result.status == SNECK_LOST))
         sim_violate(world, "S3", "acquire with levels of a lost hold %d: %s", lost,
                     sneck_status_name(waiter->result.status));
@@ -271,15 +271,9 @@ static void check_decision(sim_world *world, sim_process *process, sim_thread *t
 /* ---- Steps ---- */
 
 static const char *const step_names[] = {
-    [SNK_EVENT_ASK] = "step ask",
-    [SNK_EVENT_RESUME] = "step resume",
-    [SNK_EVENT_GIVE_UP] = "step give up",
-    [SNK_EVENT_RELEASE] = "step release",
-    [SNK_EVENT_EXTEND] = "step extend",
-    [SNK_EVENT_REPLY] = "step reply",
-    [SNK_EVENT_NEWS] = "step news",
-    [SNK_EVENT_TIMER] = "step timer",
-    [SNK_EVENT_INTERRUPT] = "step interrupt",
+    [SNK_EVENT_ASK] = "step ask",         [SNK_EVENT_RESUME] = "step resume", [SNK_EVENT_GIVE_UP] = "step give up",
+    [SNK_EVENT_RELEASE] = "step release", [SNK_EVENT_EXTEND] = "step extend", [SNK_EVENT_REPLY] = "step reply",
+    [SNK_EVENT_NEWS] = "step news",       [SNK_EVENT_TIMER] = "step timer",   [SNK_EVENT_INTERRUPT] = "step interrupt",
     [SNK_EVENT_CLOSE] = "step close",
 };
 
@@ -307,8 +301,7 @@ static void check_sends(sim_world *world, const sim_process *process, uint32_t l
     for (uint32_t i = 0; i < actions->send_count; i++) {
         const snk_send *send = &actions->sends[i];
         sim_claim *claim = sim_find_claim(world, &send->claim);
-        if (claim == NULL || claim->epoch != process->epoch ||
-            &world->processes[claim->process] != process) {
+        if (claim == NULL || claim->epoch != process->epoch || &world->processes[claim->process] != process) {
             sim_violate(world, "I3", "a request about a claim of somebody else");
             return;
         }

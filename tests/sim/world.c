@@ -77,9 +77,8 @@ static bool draw_id(void *context, snk_id *id_out)
     uint64_t random[2] = { sim_random_next(&world->ids), sim_random_next(&world->ids) };
     memcpy(id_out->bytes, random, sizeof random);
     memcpy(id_out->bytes, &number, sizeof number);
-    world->claims[number] = (sim_claim){ .id = *id_out,
-                                         .process = (uint8_t)sim_process_number(world, process),
-                                         .epoch = process->epoch };
+    world->claims[number] =
+        (sim_claim){ .id = *id_out, .process = (uint8_t)sim_process_number(world, process), .epoch = process->epoch };
     return true;
 }
 
