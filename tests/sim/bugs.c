@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 {
     if (argc == 1)
         return run_all();
-    sim_bug = atoi(argv[1]);
+    sim_bug = (int)strtol(argv[1], NULL, 10);
     if (argc > 2)
         return trace(strtoull(argv[2], NULL, 0));
     sim_bug_entry bug = { .number = sim_bug };

@@ -292,7 +292,7 @@ static bool everybody_is_closed(const sim_world *world)
 /* After healing everybody is served or gives up in bounded time. */
 static void run_healed(sim_world *world)
 {
-    int64_t threads = world->plan.process_count * world->plan.thread_count;
+    int64_t threads = (int64_t)world->plan.process_count * world->plan.thread_count;
     int64_t bound_ns = world->now_ns + (world->plan.lease_ns * 4 + 5 * SNK_NS_PER_S) * (threads + 4);
     while (!everybody_is_done(world) && advance(world)) {
         oracle_check_progress(world);

@@ -408,7 +408,8 @@ static void test_a_waiter_that_leaves_passes_its_place_on(void **state)
     assert_true(was_woken(w, &second));
     assert_true(snk_id_equal(&second.seek.claim, &claim));
     /* The first may have been woken for the claim in the very moment, so the second asks at once. */
-    assert_true(snk_id_equal(&only_send(w, SNK_ASK_RENEW).claim, &claim));
+    snk_send send = only_send(w, SNK_ASK_RENEW);
+    assert_true(snk_id_equal(&send.claim, &claim));
     assert_int_equal(second.seek.state, SNK_SEEK_ASKING);
 }
 
