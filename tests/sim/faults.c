@@ -42,6 +42,7 @@ static void draw_faults(sim_random *random, sim_plan *plan)
     plan->news_lost = draw_chance(random, 1000);
     plan->news_repeated = draw_chance(random, 500);
     plan->id_fails = sim_random_chance(random, 150) ? 1 + sim_random_below(random, 300) : 0;
+    plan->denied = sim_random_chance(random, 50) ? 1 + sim_random_below(random, 50) : 0;
     plan->slow_wake = draw_chance(random, 300);
     plan->every_ns[SIM_FAULT_PAUSE] = draw_every(random, 400, lease_ns, lease_ns * 8);
     plan->every_ns[SIM_FAULT_CRASH] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
@@ -75,6 +76,7 @@ void faults_draw_plan(sim_world *world)
     plan->nested = draw_chance(random, 1000);
     plan->mixed_terms = draw_chance(random, 400);
     plan->deep = sim_random_chance(random, 10);
+    plan->shared_owner = sim_random_chance(random, 250);
     plan->news_by_agent = sim_random_chance(random, 500);
     draw_faults(random, plan);
     uint32_t drift = sim_random_chance(random, 500) ? 800 : 0;

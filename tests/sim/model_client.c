@@ -143,7 +143,10 @@ void client_on_request_arrives(sim_world *world, const sim_event *event)
     sim_request *request = &world->requests[event->index];
     bool executes = request->may_apply && world->now_ns >= world->outage_until_ns;
     stop_travelling(world, request);
-    if (executes) {
+    if (executes && is_lost(world, world->plan.denied)) {
+        set_answer(&request->answer, SNK_ANSWER_FAILED, SNECK_DENIED);
+        push_for_request(world, request, SIM_EVENT_REPLY_ARRIVES, world->now_ns + draw_way_ns(world));
+    } else if (executes) {
         sim_claim *claim = sim_find_claim(world, &request->send.claim);
         model_news news;
         oracle_store_before before;

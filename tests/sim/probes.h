@@ -47,6 +47,8 @@
     X(PAUSED_PAST_LEASE, "process paused past its lease")                                                              \
     X(WRITE_REFUSED, "write with an old token refused")                                                                \
     X(RELEASE_UNKNOWN, "release whose answer never came")                                                              \
+    X(SHARED_OWNER, "two threads as one owner")                                                                        \
+    X(DENIED, "store refused by its access rules")                                                                     \
     X(FAIR_GRANT, "grant in fair mode")
 
 #define SIM_PROBE_NAME(name, text) SIM_PROBE_##name,

@@ -49,6 +49,15 @@ uint32_t sim_process_number(const sim_world *world, const sim_process *process)
     return (uint32_t)(process - world->processes);
 }
 
+uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread)
+{
+    uint32_t levels = 0;
+    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++)
+        if (process->threads[i].owner == thread->owner && process->threads[i].lock == thread->lock)
+            levels += process->threads[i].levels;
+    return levels;
+}
+
 /* The first bytes of an id are the number of its claim, so that no search is needed; the rest is random. */
 sim_claim *sim_find_claim(sim_world *world, const snk_id *id)
 {
@@ -132,7 +141,7 @@ void sim_process_start(sim_world *world, sim_process *process)
     for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
         sim_thread *thread = &process->threads[i];
         thread->waiter = (snk_waiter){ 0 };
-        thread->owner = ++process->owners_made;
+        thread->owner = i == 1 && world->plan.shared_owner ? process->owners_made : ++process->owners_made;
         thread->state = i < world->plan.thread_count ? SIM_THREAD_IDLE : SIM_THREAD_DONE;
         thread->levels = 0;
         thread->has_read = false;

@@ -69,6 +69,7 @@ typedef struct sim_plan {
     uint32_t news_lost;
     uint32_t news_repeated;
     uint32_t id_fails;
+    uint32_t denied;
     uint32_t slow_wake;
     int64_t every_ns[SIM_FAULT_COUNT]; /* mean pause between faults of a class; 0: none of it */
     uint32_t process_count;
@@ -81,6 +82,7 @@ typedef struct sim_plan {
     uint32_t nested;
     uint32_t mixed_terms;
     bool deep;          /* somebody goes down to 255 levels */
+    bool shared_owner;  /* the first two threads of each process are one owner */
     bool news_by_agent; /* news reach the waiting thread, not the machine */
 } sim_plan;
 
@@ -122,12 +124,13 @@ typedef struct sim_thread {
     uint32_t rounds_left; /* after healing: how often it asks yet */
 
     /* What the thread, and the oracle, believe about its hold of `lock`. */
-    uint32_t levels;
+    uint32_t levels; /* that this thread took and did not give back */
     uint64_t token;
 
     /* The acquire that it waits for. */
     int64_t asked_at_ns;  /* true time */
     uint64_t floor_token; /* highest token that was returned to anybody before it asked */
+    bool owed;            /* levels of a lost hold, when it asked */
     bool saw_other;       /* somebody else had the lock at some instant since */
     bool told_other;      /* and its process knew that */
     bool saw_failure;     /* a request of this process failed or was not answered, or no id was to be had, since */
@@ -279,6 +282,8 @@ sim_claim *sim_find_claim(sim_world *world, const snk_id *id);
 uint32_t sim_process_number(const sim_world *world, const sim_process *process);
 /* Something happened: into the trace hash, and onto the terminal when tracing. */
 void sim_record(sim_world *world, const char *what, uint32_t process, uint32_t lock, uint64_t a, uint64_t b);
+/* Levels of the thread's owner on the thread's lock; threads may share an owner, as with SNECK_OWNER_HANDLE. */
+uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread);
 /* An invariant does not hold. The first one of a seed counts. */
 void sim_violate(sim_world *world, const char *invariant, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
