@@ -215,7 +215,10 @@ static void failed(snk_step *step, snk_waiter *waiter, const snk_send *send, con
         return;
     }
     snk_step_chase(step, &seek->claim, seek->lease_ns, 0, !registered);
-    snk_step_decide(step, waiter, &answer->error);
+    sneck_error error = answer->error;
+    if (!registered && !SNK_BUGGY(35)) /* the question was refused; what became of the acquire nobody knows */
+        error.status = SNECK_UNKNOWN;
+    snk_step_decide(step, waiter, &error);
 }
 
 static void uncertain(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
