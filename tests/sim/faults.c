@@ -36,21 +36,21 @@ static void draw_faults(sim_random *random, sim_plan *plan)
 {
     int64_t lease_ns = plan->lease_ns;
     plan->late_ns = lease_ns * 2;
-    plan->late = draw_chance(random, 200);
+    plan->late = draw_chance(random, 300);
     plan->request_lost = draw_chance(random, 200);
     plan->reply_lost = draw_chance(random, 200);
     plan->news_lost = draw_chance(random, 1000);
     plan->news_repeated = draw_chance(random, 500);
     plan->id_fails = sim_random_chance(random, 150) ? 1 + sim_random_below(random, 300) : 0;
-    plan->denied = sim_random_chance(random, 50) ? 1 + sim_random_below(random, 50) : 0;
-    plan->slow_wake = draw_chance(random, 300);
+    plan->denied = sim_random_chance(random, 100) ? 1 + sim_random_below(random, 150) : 0;
+    plan->slow_wake = draw_chance(random, 700);
     plan->every_ns[SIM_FAULT_PAUSE] = draw_every(random, 400, lease_ns, lease_ns * 8);
     plan->every_ns[SIM_FAULT_CRASH] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
     plan->every_ns[SIM_FAULT_CLOSE] = draw_every(random, 150, lease_ns * 4, lease_ns * 16);
     plan->every_ns[SIM_FAULT_RESET] = draw_every(random, 350, lease_ns / 4, lease_ns * 8);
     plan->every_ns[SIM_FAULT_OUTAGE] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
     plan->every_ns[SIM_FAULT_WIPE] = draw_every(random, 50, lease_ns * 4, lease_ns * 16);
-    plan->every_ns[SIM_FAULT_BREAK] = draw_every(random, 200, lease_ns / 4, lease_ns * 8);
+    plan->every_ns[SIM_FAULT_BREAK] = draw_every(random, 250, lease_ns / 8, lease_ns * 4);
     plan->every_ns[SIM_FAULT_FORGE] = draw_every(random, 350, lease_ns / 16, lease_ns * 4);
     plan->every_ns[SIM_FAULT_INTERRUPT] = draw_every(random, 350, lease_ns / 8, lease_ns * 8);
     plan->every_ns[SIM_FAULT_SETTLE] = draw_every(random, 300, lease_ns / 8, lease_ns);
