@@ -140,7 +140,7 @@ static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, co
     if (hold != NULL)
         snk_hold_lose(step, "the store gave the lock to another claim");
     /* After that loss, because it may have been a hold of the same owner. */
-    if (snk_hold_find_lost(step->machine, waiter->owner) != NULL && !SNK_BUGGY(36)) {
+    if (snk_hold_find_lost(step->machine, waiter->owner) != NULL) {
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);
         return;

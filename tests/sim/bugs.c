@@ -55,7 +55,6 @@ static const sim_bug_entry bugs[] = {
     { 33, "S1", "a lost claim is released while its lease may last" },
     { 34, "I6", "a waiter that leaves takes its wake-up along" },
     { 35, "I16", "unknown shown as denied" },
-    { 36, "S3", "a grant ignores levels of a hold that was lost meanwhile" },
     { 50, "I3", "store: release frees whatever is held" },
     { 51, "S2", "store: renew shortens" },
     { 52, "S4", "store: renew registers unknown claims" },

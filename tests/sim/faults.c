@@ -41,12 +41,12 @@ static void draw_faults(sim_random *random, sim_plan *plan)
     plan->reply_lost = draw_chance(random, 200);
     plan->news_lost = draw_chance(random, 1000);
     plan->news_repeated = draw_chance(random, 500);
-    plan->id_fails = sim_random_chance(random, 150) ? 1 + sim_random_below(random, 300) : 0;
-    plan->denied = sim_random_chance(random, 100) ? 1 + sim_random_below(random, 150) : 0;
+    plan->id_fails = sim_random_chance(random, 200) ? 1 + sim_random_below(random, 400) : 0;
+    plan->denied = sim_random_chance(random, 150) ? 1 + sim_random_below(random, 200) : 0;
     plan->slow_wake = draw_chance(random, 700);
     plan->every_ns[SIM_FAULT_PAUSE] = draw_every(random, 400, lease_ns, lease_ns * 8);
     plan->every_ns[SIM_FAULT_CRASH] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
-    plan->every_ns[SIM_FAULT_CLOSE] = draw_every(random, 150, lease_ns * 4, lease_ns * 16);
+    plan->every_ns[SIM_FAULT_CLOSE] = draw_every(random, 250, lease_ns, lease_ns * 16);
     plan->every_ns[SIM_FAULT_RESET] = draw_every(random, 350, lease_ns / 4, lease_ns * 8);
     plan->every_ns[SIM_FAULT_OUTAGE] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
     plan->every_ns[SIM_FAULT_WIPE] = draw_every(random, 50, lease_ns * 4, lease_ns * 16);
@@ -79,6 +79,12 @@ void faults_draw_plan(sim_world *world)
     plan->shared_owner = sim_random_chance(random, 250);
     plan->news_by_agent = sim_random_chance(random, 500);
     draw_faults(random, plan);
+    if (plan->shared_owner && sim_random_chance(random, 300)) {
+        /* Two calls of one owner with a claim each meet only in fair mode, and when somebody is slow. */
+        plan->fair = 1000;
+        plan->lock_count = 1;
+        plan->slow_wake = 1000;
+    }
     uint32_t drift = sim_random_chance(random, 500) ? 800 : 0;
     draw_clock(random, &world->store_clock, drift);
     world->store.token_blocks = sim_random_chance(random, 800);
