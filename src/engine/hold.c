@@ -118,11 +118,8 @@ void snk_hold_reenter(snk_step *step, snk_waiter *waiter)
 void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
 {
     snk_machine *machine = step->machine;
-    /* The store has given the lock away, so the hold that we still believe in was ended there, by force. */
-    if (machine->hold != NULL)
-        snk_hold_lose(step, "the store gave the lock to another claim");
     snk_hold *hold = waiter->hold;
-    assert(hold != NULL);
+    assert(hold != NULL && machine->hold == NULL);
     waiter->hold = NULL;
     *hold = (snk_hold){
         .claim = send->claim,

@@ -129,21 +129,20 @@ static void busy(snk_step *step, snk_waiter *waiter)
 
 static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
 {
-    if (step->machine->closing) {
-        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
-        snk_step_decide_as(step, waiter, SNECK_CANCELED, "the client is being closed");
-        return;
-    }
-    if (snk_hold_find_lost(step->machine, waiter->owner) != NULL) {
-        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
-        snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);
-        return;
-    }
     const snk_hold *hold = step->machine->hold;
     if (hold != NULL && answer->token_first < hold->token_first && !SNK_BUGGY(27)) {
         /* This grant was ended by force while its answer was on the way, and the lock came to us by another claim. */
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         busy(step, waiter);
+        return;
+    }
+    /* The store has given the lock away, so the hold that we still believe in was ended there, by force. */
+    if (hold != NULL)
+        snk_hold_lose(step, "the store gave the lock to another claim");
+    /* After that loss, because it may have been a hold of the same owner. */
+    if (snk_hold_find_lost(step->machine, waiter->owner) != NULL) {
+        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
+        snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);
         return;
     }
     if (step->machine->closing && !SNK_BUGGY(26)) {
@@ -220,7 +219,10 @@ static void failed(snk_step *step, snk_waiter *waiter, const snk_send *send, con
         return;
     }
     snk_step_chase(step, &seek->claim, seek->lease_ns, 0, !registered);
-    snk_step_decide(step, waiter, &answer->error);
+    sneck_error error = answer->error;
+    if (!registered && !SNK_BUGGY(35)) /* the question was refused; what became of the acquire nobody knows */
+        error.status = SNECK_UNKNOWN;
+    snk_step_decide(step, waiter, &error);
 }
 
 static void uncertain(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)

@@ -89,6 +89,13 @@ static void draw_terms(sim_world *world, snk_terms *terms)
 
 /* ---- Acquire ---- */
 
+static bool is_held(sim_world *world, const sim_process *process, const sim_thread *thread)
+{
+    const snk_machine *machine = &process->machines[thread->lock];
+    return machine->hold != NULL && machine->hold->owner == thread->owner &&
+           snk_deadline_peek(&machine->deadline) > sim_local_now(world, process);
+}
+
 static void finish_acquire(sim_world *world, sim_process *process, sim_thread *thread)
 {
     snk_waiter *waiter = &thread->waiter;
@@ -121,6 +128,7 @@ static void ask(sim_world *world, sim_process *process, sim_thread *thread, bool
     thread->noticed = false;
     thread->asked_at_ns = world->now_ns;
     thread->floor_token = world->ledgers[thread->lock].highest_token;
+    thread->owed = sim_owner_levels(process, thread) > 0 && !is_held(world, process, thread);
     thread->saw_other = false;
     thread->told_other = false;
     thread->saw_failure = false;
@@ -193,22 +201,15 @@ static bool has_lost_levels(const snk_machine *machine, uint64_t owner)
     return false;
 }
 
-static bool is_held(sim_world *world, const sim_process *process, const sim_thread *thread)
-{
-    const snk_machine *machine = &process->machines[thread->lock];
-    return machine->hold != NULL && machine->hold->owner == thread->owner &&
-           snk_deadline_peek(&machine->deadline) > sim_local_now(world, process);
-}
-
 /* What sneck_hold_count and sneck_token say: exact at the moment of the call. */
 static uint64_t look(sim_world *world, sim_process *process, sim_thread *thread)
 {
     snk_machine *machine = &process->machines[thread->lock];
     bool held = is_held(world, process, thread);
     unsigned levels = snk_machine_levels(machine, thread->owner, sim_local_now(world, process));
-    if (levels != (held ? thread->levels : 0))
-        sim_violate(world, held ? "I10" : "I4", "%u levels are reported, %u were taken, held %d", levels,
-                    thread->levels, held);
+    uint32_t taken = sim_owner_levels(process, thread);
+    if (levels != (held ? taken : 0))
+        sim_violate(world, held ? "I10" : "I4", "%u levels are reported, %u were taken, held %d", levels, taken, held);
     uint64_t token = levels > 0 ? machine->hold->token : 0;
     if (levels > 0 && token != thread->token)
         sim_violate(world, "I10", "the token changed while the lock was held");
@@ -229,7 +230,7 @@ static void use_resource(sim_world *world, sim_process *process, sim_thread *thr
 static bool release_level(sim_world *world, sim_process *process, sim_thread *thread, sneck_status *status_out)
 {
     bool held = is_held(world, process, thread);
-    uint32_t levels = thread->levels;
+    uint32_t levels = sim_owner_levels(process, thread);
     thread->extending = false;
     thread->state = SIM_THREAD_PENDING;
     thread->generation++;
@@ -294,8 +295,11 @@ static void extend(sim_world *world, sim_process *process, sim_thread *thread)
 static void release_foreign(sim_world *world, sim_process *process, sim_thread *thread)
 {
     uint32_t lock = sim_random_below(&world->workload, world->plan.lock_count);
-    if (lock == thread->lock && thread->levels > 0)
-        return;
+    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
+        const sim_thread *other = &process->threads[i];
+        if (other->owner == thread->owner && other->lock == lock && other->levels > 0)
+            return;
+    }
     snk_event event = { .kind = SNK_EVENT_RELEASE, .owner = thread->owner };
     snk_actions actions;
     const snk_hold *hold = process->machines[lock].hold;
@@ -309,13 +313,13 @@ static void release_foreign(sim_world *world, sim_process *process, sim_thread *
 /* Down to the last level and one more, and back to the outermost. */
 static void go_deep(sim_world *world, sim_process *process, sim_thread *thread)
 {
-    while (thread->levels < SNK_HOLDS_MAX && !world->failed) {
+    while (sim_owner_levels(process, thread) < SNK_HOLDS_MAX && !world->failed) {
         ask(world, process, thread, true, true);
         if (!thread->waiter.decided || thread->waiter.result.status != SNECK_OK)
             break;
         SNK_CONTAINER(thread->waiter.hold, sim_holding, hold)->state = SIM_HOLDING_FREE;
     }
-    if (thread->levels == SNK_HOLDS_MAX) {
+    if (sim_owner_levels(process, thread) == SNK_HOLDS_MAX) {
         ask(world, process, thread, true, true);
         if (thread->waiter.result.status == SNECK_LIMIT)
             sim_saw(world, SIM_PROBE_DEEP);

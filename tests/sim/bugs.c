@@ -54,6 +54,7 @@ static const sim_bug_entry bugs[] = {
     { 32, "I14", "a message alone is loss" },
     { 33, "S1", "a lost claim is released while its lease may last" },
     { 34, "I6", "a waiter that leaves takes its wake-up along" },
+    { 35, "I16", "unknown shown as denied" },
     { 50, "I3", "store: release frees whatever is held" },
     { 51, "S2", "store: renew shortens" },
     { 52, "S4", "store: renew registers unknown claims" },
@@ -114,7 +115,7 @@ int main(int argc, char **argv)
 {
     if (argc == 1)
         return run_all();
-    sim_bug = atoi(argv[1]);
+    sim_bug = (int)strtol(argv[1], NULL, 10);
     if (argc > 2)
         return trace(strtoull(argv[2], NULL, 0));
     sim_bug_entry bug = { .number = sim_bug };

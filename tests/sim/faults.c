@@ -36,20 +36,21 @@ static void draw_faults(sim_random *random, sim_plan *plan)
 {
     int64_t lease_ns = plan->lease_ns;
     plan->late_ns = lease_ns * 2;
-    plan->late = draw_chance(random, 200);
+    plan->late = draw_chance(random, 300);
     plan->request_lost = draw_chance(random, 200);
     plan->reply_lost = draw_chance(random, 200);
     plan->news_lost = draw_chance(random, 1000);
     plan->news_repeated = draw_chance(random, 500);
-    plan->id_fails = sim_random_chance(random, 150) ? 1 + sim_random_below(random, 300) : 0;
-    plan->slow_wake = draw_chance(random, 300);
+    plan->id_fails = sim_random_chance(random, 200) ? 1 + sim_random_below(random, 400) : 0;
+    plan->denied = sim_random_chance(random, 150) ? 1 + sim_random_below(random, 200) : 0;
+    plan->slow_wake = draw_chance(random, 700);
     plan->every_ns[SIM_FAULT_PAUSE] = draw_every(random, 400, lease_ns, lease_ns * 8);
     plan->every_ns[SIM_FAULT_CRASH] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
-    plan->every_ns[SIM_FAULT_CLOSE] = draw_every(random, 150, lease_ns * 4, lease_ns * 16);
+    plan->every_ns[SIM_FAULT_CLOSE] = draw_every(random, 250, lease_ns, lease_ns * 16);
     plan->every_ns[SIM_FAULT_RESET] = draw_every(random, 350, lease_ns / 4, lease_ns * 8);
     plan->every_ns[SIM_FAULT_OUTAGE] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
     plan->every_ns[SIM_FAULT_WIPE] = draw_every(random, 50, lease_ns * 4, lease_ns * 16);
-    plan->every_ns[SIM_FAULT_BREAK] = draw_every(random, 200, lease_ns / 4, lease_ns * 8);
+    plan->every_ns[SIM_FAULT_BREAK] = draw_every(random, 250, lease_ns / 8, lease_ns * 4);
     plan->every_ns[SIM_FAULT_FORGE] = draw_every(random, 350, lease_ns / 16, lease_ns * 4);
     plan->every_ns[SIM_FAULT_INTERRUPT] = draw_every(random, 350, lease_ns / 8, lease_ns * 8);
     plan->every_ns[SIM_FAULT_SETTLE] = draw_every(random, 300, lease_ns / 8, lease_ns);
@@ -75,8 +76,15 @@ void faults_draw_plan(sim_world *world)
     plan->nested = draw_chance(random, 1000);
     plan->mixed_terms = draw_chance(random, 400);
     plan->deep = sim_random_chance(random, 10);
+    plan->shared_owner = sim_random_chance(random, 250);
     plan->news_by_agent = sim_random_chance(random, 500);
     draw_faults(random, plan);
+    if (plan->shared_owner && sim_random_chance(random, 300)) {
+        /* Two calls of one owner with a claim each meet only in fair mode, and when somebody is slow. */
+        plan->fair = 1000;
+        plan->lock_count = 1;
+        plan->slow_wake = 1000;
+    }
     uint32_t drift = sim_random_chance(random, 500) ? 800 : 0;
     draw_clock(random, &world->store_clock, drift);
     world->store.token_blocks = sim_random_chance(random, 800);
@@ -130,10 +138,11 @@ static void push_restart(sim_world *world, const sim_process *process, int64_t p
                            .epoch = process->epoch });
 }
 
-static void pause_process(sim_world *world)
+static void pause_process(sim_world *world, sim_process *process)
 {
-    sim_process *process = draw_process(world);
     int64_t pause_ns = sim_random_octaves(&world->faults, SNK_NS_PER_MS, world->plan.lease_ns * 3);
+    if (process->paused_until_ns > world->now_ns)
+        return;
     process->paused_until_ns = world->now_ns + pause_ns;
     if (pause_ns > world->plan.lease_ns && has_hold(world, process))
         sim_saw(world, SIM_PROBE_PAUSED_PAST_LEASE);
@@ -168,7 +177,8 @@ static void wipe_store(sim_world *world)
     sim_saw(world, SIM_PROBE_WIPED);
     sim_record(world, "wipe", 0, 0, 0, 0);
     /* A token block reaches a millisecond ahead of the clock, and no server restarts faster than that. */
-    world->outage_until_ns = world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns);
+    world->outage_until_ns =
+        world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns);
     model_store_wipe(&world->store);
     for (uint32_t i = 0; i < world->claim_count; i++) {
         world->claims[i].broken |= world->claims[i].granted;
@@ -186,8 +196,8 @@ static void break_lock(sim_world *world)
     if (world->now_ns < world->outage_until_ns)
         return;
     oracle_before_execution(world, lock, &before);
-    bool broke = model_store_break(&world->store, lock, sim_clock_local(&world->store_clock, world->now_ns), &claim,
-                                   &news);
+    bool broke =
+        model_store_break(&world->store, lock, sim_clock_local(&world->store_clock, world->now_ns), &claim, &news);
     if (broke) {
         sim_saw(world, SIM_PROBE_BROKEN);
         sim_find_claim(world, &claim)->broken = true;
@@ -236,6 +246,16 @@ static void interrupt_somebody(sim_world *world)
     client_step(world, process, lock, &event, &actions);
 }
 
+void faults_after_step(sim_world *world, sim_process *process, uint32_t lock)
+{
+    const snk_hold *hold = process->machines[lock].hold;
+    if (hold == NULL || hold->owner != 0 || world->phase != SIM_PHASE_FAULTS ||
+        world->plan.every_ns[SIM_FAULT_PAUSE] == 0)
+        return;
+    if (sim_random_chance(&world->faults, 20))
+        pause_process(world, process);
+}
+
 void faults_on_event(sim_world *world, const sim_event *event)
 {
     if (world->phase != SIM_PHASE_FAULTS)
@@ -243,7 +263,7 @@ void faults_on_event(sim_world *world, const sim_event *event)
     sim_process *process = draw_process(world);
     switch ((sim_fault)event->index) {
     case SIM_FAULT_PAUSE:
-        pause_process(world);
+        pause_process(world, process);
         break;
     case SIM_FAULT_CRASH:
         crash_process(world, process);

@@ -12,6 +12,9 @@ void faults_begin(sim_world *world);
 
 void faults_on_event(sim_world *world, const sim_event *event);
 
+/* Pauses happen at the worst moments too: while a hold is kept for hand-off and nobody has taken it. */
+void faults_after_step(sim_world *world, sim_process *process, uint32_t lock);
+
 /* A process that crashed or is closing: begins anew if it can. */
 void faults_on_restart(sim_world *world, const sim_event *event);
 

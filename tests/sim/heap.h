@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 typedef struct sim_event {
-    int64_t at_ns;        /* true time */
+    int64_t at_ns; /* true time */
     uint64_t sequence;
-    uint8_t kind;         /* sim_event_kind */
+    uint8_t kind; /* sim_event_kind */
     uint8_t process;
     uint8_t lock;
     uint8_t thread;
-    uint32_t epoch;       /* of the process when it was put in: a restarted one is another */
-    uint32_t index;       /* of a request or a chase, or what else the kind says */
-    uint32_t generation;  /* what it was meant for; a later generation ignores it */
+    uint32_t epoch;      /* of the process when it was put in: a restarted one is another */
+    uint32_t index;      /* of a request or a chase, or what else the kind says */
+    uint32_t generation; /* what it was meant for; a later generation ignores it */
 } sim_event;
 
 #define SIM_HEAP_MAX 4096

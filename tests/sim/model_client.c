@@ -4,6 +4,7 @@
 
 #include "agents.h"
 #include "base/clock.h"
+#include "faults.h"
 #include "oracle.h"
 
 #define TIMER_LATENESS_NS (50 * SNK_NS_PER_US)
@@ -21,8 +22,8 @@ static const char *const send_names[] = {
 };
 
 static const char *const answer_names[] = {
-    [SNK_ANSWER_HELD] = "held",       [SNK_ANSWER_QUEUED] = "queued", [SNK_ANSWER_BUSY] = "busy",
-    [SNK_ANSWER_GONE] = "gone",       [SNK_ANSWER_DONE] = "done",     [SNK_ANSWER_FAILED] = "failed",
+    [SNK_ANSWER_HELD] = "held",           [SNK_ANSWER_QUEUED] = "queued", [SNK_ANSWER_BUSY] = "busy",
+    [SNK_ANSWER_GONE] = "gone",           [SNK_ANSWER_DONE] = "done",     [SNK_ANSWER_FAILED] = "failed",
     [SNK_ANSWER_UNCERTAIN] = "uncertain",
 };
 
@@ -142,7 +143,10 @@ void client_on_request_arrives(sim_world *world, const sim_event *event)
     sim_request *request = &world->requests[event->index];
     bool executes = request->may_apply && world->now_ns >= world->outage_until_ns;
     stop_travelling(world, request);
-    if (executes) {
+    if (executes && is_lost(world, world->plan.denied)) {
+        set_answer(&request->answer, SNK_ANSWER_FAILED, SNECK_DENIED);
+        push_for_request(world, request, SIM_EVENT_REPLY_ARRIVES, world->now_ns + draw_way_ns(world));
+    } else if (executes) {
         sim_claim *claim = sim_find_claim(world, &request->send.claim);
         model_news news;
         oracle_store_before before;
@@ -468,8 +472,8 @@ static void step_as(sim_world *world, sim_process *process, uint32_t lock, sim_t
     oracle_after_step(world, process, lock, event, actions, &before);
     for (uint32_t i = 0; i < actions->send_count && !world->failed; i++) {
         const snk_send *send = &actions->sends[i];
-        bool is_result = thread != NULL && actions->pending && !send->chase &&
-                         (send->ends_hold || event->kind == SNK_EVENT_EXTEND);
+        bool is_result =
+            thread != NULL && actions->pending && !send->chase && (send->ends_hold || event->kind == SNK_EVENT_EXTEND);
         if (send->chase)
             start_chase(world, process, lock, send);
         else
@@ -479,6 +483,7 @@ static void step_as(sim_world *world, sim_process *process, uint32_t lock, sim_t
         agent_wake(world, process, SNK_CONTAINER(waiter, sim_thread, waiter), false);
     free_holds(world, actions->freed);
     arm_timer(world, process, lock);
+    faults_after_step(world, process, lock);
     oracle_check_lock(world, lock);
 }
 
@@ -487,8 +492,7 @@ void client_step(sim_world *world, sim_process *process, uint32_t lock, snk_even
     step_as(world, process, lock, NULL, event, actions);
 }
 
-void client_step_for(sim_world *world, sim_process *process, sim_thread *thread, snk_event *event,
-                     snk_actions *actions)
+void client_step_for(sim_world *world, sim_process *process, sim_thread *thread, snk_event *event, snk_actions *actions)
 {
     step_as(world, process, thread->lock, thread, event, actions);
 }

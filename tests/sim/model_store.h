@@ -25,7 +25,7 @@ typedef struct model_entry {
 
 typedef struct model_lock {
     bool held;
-    bool offered;     /* granted from the queue, and not renewed since */
+    bool offered; /* granted from the queue, and not renewed since */
     model_entry holder;
     uint64_t token_first;
     uint64_t token_last;

@@ -40,7 +40,7 @@ static void note_others(sim_world *world, uint32_t lock)
             sim_thread *thread = &process->threads[j];
             if (thread->state != SIM_THREAD_WAITING || thread->lock != lock)
                 continue;
-            thread->told_other |= queued || (hold != NULL && hold->owner != thread->owner);
+            thread->told_other |= queued || hold != NULL;
             thread->saw_other |= live && !snk_id_equal(&model->holder.claim, &thread->waiter.seek.claim);
         }
     }
@@ -173,15 +173,27 @@ static void check_first_level(sim_world *world, const sim_process *process, sim_
         sim_saw(world, SIM_PROBE_OUTAGE_WAITED_OUT);
 }
 
+static uint64_t token_of_owner(const sim_process *process, const sim_thread *thread)
+{
+    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
+        const sim_thread *other = &process->threads[i];
+        if (other->owner == thread->owner && other->lock == thread->lock && other->levels > 0)
+            return other->token;
+    }
+    return 0;
+}
+
 static void check_granted(sim_world *world, const sim_process *process, sim_thread *thread)
 {
-    if (thread->levels > 0) {
-        if (thread->waiter.token != thread->token || thread->levels >= SNK_HOLDS_MAX || !thread->waiter.reentrant)
-            sim_violate(world, "I10", "re-entry at level %u", thread->levels);
-    } else {
+    uint32_t levels = sim_owner_levels(process, thread);
+    if (levels == 0)
         check_first_level(world, process, thread);
-        thread->token = thread->waiter.token;
-    }
+    else if (thread->waiter.token != token_of_owner(process, thread) || levels >= SNK_HOLDS_MAX ||
+             !thread->waiter.reentrant)
+        sim_violate(world, "I10", "re-entry at level %u", levels);
+    if (levels > thread->levels)
+        sim_saw(world, SIM_PROBE_SHARED_OWNER);
+    thread->token = thread->waiter.token;
     thread->levels++;
 }
 
@@ -202,6 +214,7 @@ static void check_refused(sim_world *world, const sim_process *process, const si
     bool open = is_open(world, seek_before);
     bool other = thread->saw_other || thread->told_other;
     bool honest = false;
+    uint32_t levels = sim_owner_levels(process, thread);
     switch (status) {
     case SNECK_BUSY:
         sim_saw(world, SIM_PROBE_BUSY);
@@ -220,27 +233,31 @@ static void check_refused(sim_world *world, const sim_process *process, const si
         /* Also without a failure: the store had not answered yet, and nobody was known to have the lock. */
         honest = (thread->saw_failure || seek_before->failures > 0 || !thread->told_other) && !open;
         break;
+    case SNECK_DENIED:
+        sim_saw(world, SIM_PROBE_DENIED);
+        honest = thread->saw_failure && !open;
+        break;
     case SNECK_UNKNOWN:
         sim_saw(world, SIM_PROBE_UNKNOWN);
         honest = open;
         break;
     case SNECK_LOST:
         sim_saw(world, SIM_PROBE_ACQUIRE_LOST);
-        honest = thread->levels > 0;
+        honest = levels > 0;
         break;
     case SNECK_LIMIT:
-        honest = thread->levels == SNK_HOLDS_MAX;
+        honest = levels == SNK_HOLDS_MAX;
         break;
     case SNECK_DEADLOCK:
         sim_saw(world, SIM_PROBE_DEADLOCK);
-        honest = thread->levels > 0 && !thread->waiter.reentrant;
+        honest = levels > 0 && !thread->waiter.reentrant;
         break;
     default:
         break;
     }
     if (!honest)
         sim_violate(world, "I16", "acquire says %s: another had it %d, a request failed %d, open %d, levels %u",
-                    sneck_status_name(status), other, thread->saw_failure, open, thread->levels);
+                    sneck_status_name(status), other, thread->saw_failure, open, levels);
     if (thread->waiter.hold == NULL)
         sim_violate(world, "I15", "acquire ended without the lock, and the memory for the hold is gone");
 }
@@ -254,9 +271,10 @@ static void check_decision(sim_world *world, sim_process *process, sim_thread *t
     sim_record(world, sneck_status_name(waiter->result.status), sim_process_number(world, process), thread->lock,
                (uint64_t)(thread - process->threads), waiter->token);
     /* S3: after loss nothing but LOST, until the outermost level is released. */
-    bool lost = thread->levels > 0 && snk_machine_levels(&process->machines[thread->lock], thread->owner,
-                                                         before->now_ns) == 0;
-    if (lost != (waiter->result.status == SNECK_LOST))
+    bool lost = sim_owner_levels(process, thread) > 0 &&
+                snk_machine_levels(&process->machines[thread->lock], thread->owner, before->now_ns) == 0;
+    bool says_lost = waiter->result.status == SNECK_LOST;
+    if ((says_lost && !lost) || (lost && !says_lost && (thread->owed || waiter->result.status == SNECK_OK)))
         sim_violate(world, "S3", "acquire with levels of a lost hold %d: %s", lost,
                     sneck_status_name(waiter->result.status));
     if (waiter->result.status == SNECK_OK) {
@@ -271,15 +289,9 @@ static void check_decision(sim_world *world, sim_process *process, sim_thread *t
 /* ---- Steps ---- */
 
 static const char *const step_names[] = {
-    [SNK_EVENT_ASK] = "step ask",
-    [SNK_EVENT_RESUME] = "step resume",
-    [SNK_EVENT_GIVE_UP] = "step give up",
-    [SNK_EVENT_RELEASE] = "step release",
-    [SNK_EVENT_EXTEND] = "step extend",
-    [SNK_EVENT_REPLY] = "step reply",
-    [SNK_EVENT_NEWS] = "step news",
-    [SNK_EVENT_TIMER] = "step timer",
-    [SNK_EVENT_INTERRUPT] = "step interrupt",
+    [SNK_EVENT_ASK] = "step ask",         [SNK_EVENT_RESUME] = "step resume", [SNK_EVENT_GIVE_UP] = "step give up",
+    [SNK_EVENT_RELEASE] = "step release", [SNK_EVENT_EXTEND] = "step extend", [SNK_EVENT_REPLY] = "step reply",
+    [SNK_EVENT_NEWS] = "step news",       [SNK_EVENT_TIMER] = "step timer",   [SNK_EVENT_INTERRUPT] = "step interrupt",
     [SNK_EVENT_CLOSE] = "step close",
 };
 
@@ -307,8 +319,7 @@ static void check_sends(sim_world *world, const sim_process *process, uint32_t l
     for (uint32_t i = 0; i < actions->send_count; i++) {
         const snk_send *send = &actions->sends[i];
         sim_claim *claim = sim_find_claim(world, &send->claim);
-        if (claim == NULL || claim->epoch != process->epoch ||
-            &world->processes[claim->process] != process) {
+        if (claim == NULL || claim->epoch != process->epoch || &world->processes[claim->process] != process) {
             sim_violate(world, "I3", "a request about a claim of somebody else");
             return;
         }

@@ -43,8 +43,7 @@ static const model_entry *find_holder(const model_lock *lock, int64_t now_ns)
 static const model_entry *find_first(const model_lock *lock, const snk_id *except, int64_t now_ns)
 {
     for (uint32_t i = 0; i < lock->queue_count; i++)
-        if (lock->queue[i].expires_at_ns > now_ns &&
-            (except == NULL || !snk_id_equal(&lock->queue[i].claim, except)))
+        if (lock->queue[i].expires_at_ns > now_ns && (except == NULL || !snk_id_equal(&lock->queue[i].claim, except)))
             return &lock->queue[i];
     return NULL;
 }
@@ -111,8 +110,8 @@ static void check_new_holder(sim_world *world, uint32_t lock, const model_lock *
         claim->offered_at_ns = world->now_ns;
 }
 
-static void check_held_answer(sim_world *world, const model_lock *before, const model_lock *after,
-                              const snk_send *send, const snk_answer *answer)
+static void check_held_answer(sim_world *world, const model_lock *before, const model_lock *after, const snk_send *send,
+                              const snk_answer *answer)
 {
     int64_t now_ns = store_now(world);
     const model_entry *entry = find_live(before, &send->claim, now_ns);
@@ -308,7 +307,7 @@ void oracle_write(sim_world *world, sim_thread *thread, uint64_t token)
     sim_resource *resource = &world->ledgers[thread->lock].resource;
     if (!thread->has_read || !admit(world, resource, token))
         return;
-    if (thread->read_version != resource->version)
+    if (thread->read_version != resource->version && resource->writer_token != token)
         sim_violate(world, "I1", "a write with token %llu went over one with %llu that it had not read",
                     (unsigned long long)token, (unsigned long long)resource->writer_token);
     resource->version++;
@@ -323,8 +322,8 @@ static bool somebody_waits(const sim_world *world, uint32_t lock)
     for (uint32_t i = 0; i < world->plan.process_count; i++)
         for (uint32_t j = 0; j < world->plan.thread_count; j++) {
             const sim_thread *thread = &world->processes[i].threads[j];
-            if (world->processes[i].up && world->processes[i].paused_until_ns < world->now_ns && thread->state == SIM_THREAD_WAITING && thread->lock == lock &&
-                !thread->waiter.decided)
+            if (world->processes[i].up && world->processes[i].paused_until_ns < world->now_ns &&
+                thread->state == SIM_THREAD_WAITING && thread->lock == lock && !thread->waiter.decided)
                 return true;
         }
     return false;

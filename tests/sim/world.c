@@ -49,6 +49,15 @@ uint32_t sim_process_number(const sim_world *world, const sim_process *process)
     return (uint32_t)(process - world->processes);
 }
 
+uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread)
+{
+    uint32_t levels = 0;
+    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++)
+        if (process->threads[i].owner == thread->owner && process->threads[i].lock == thread->lock)
+            levels += process->threads[i].levels;
+    return levels;
+}
+
 /* The first bytes of an id are the number of its claim, so that no search is needed; the rest is random. */
 sim_claim *sim_find_claim(sim_world *world, const snk_id *id)
 {
@@ -77,9 +86,8 @@ static bool draw_id(void *context, snk_id *id_out)
     uint64_t random[2] = { sim_random_next(&world->ids), sim_random_next(&world->ids) };
     memcpy(id_out->bytes, random, sizeof random);
     memcpy(id_out->bytes, &number, sizeof number);
-    world->claims[number] = (sim_claim){ .id = *id_out,
-                                         .process = (uint8_t)sim_process_number(world, process),
-                                         .epoch = process->epoch };
+    world->claims[number] =
+        (sim_claim){ .id = *id_out, .process = (uint8_t)sim_process_number(world, process), .epoch = process->epoch };
     return true;
 }
 
@@ -133,7 +141,7 @@ void sim_process_start(sim_world *world, sim_process *process)
     for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
         sim_thread *thread = &process->threads[i];
         thread->waiter = (snk_waiter){ 0 };
-        thread->owner = ++process->owners_made;
+        thread->owner = i == 1 && world->plan.shared_owner ? process->owners_made : ++process->owners_made;
         thread->state = i < world->plan.thread_count ? SIM_THREAD_IDLE : SIM_THREAD_DONE;
         thread->levels = 0;
         thread->has_read = false;
@@ -293,7 +301,7 @@ static bool everybody_is_closed(const sim_world *world)
 /* After healing everybody is served or gives up in bounded time. */
 static void run_healed(sim_world *world)
 {
-    int64_t threads = world->plan.process_count * world->plan.thread_count;
+    int64_t threads = (int64_t)world->plan.process_count * world->plan.thread_count;
     int64_t bound_ns = world->now_ns + (world->plan.lease_ns * 4 + 5 * SNK_NS_PER_S) * (threads + 4);
     while (!everybody_is_done(world) && advance(world)) {
         oracle_check_progress(world);

@@ -59,29 +59,31 @@ typedef enum sim_fault {
 
 /* How this seed's world is: chances in 1000, times in ns. */
 typedef struct sim_plan {
-    int64_t lease_ns;           /* around which everything else is measured */
-    int64_t latency_ns;         /* usual way of a message */
-    int64_t timeout_ns;         /* how long a client waits for an answer */
-    int64_t late_ns;            /* longest way of a late one */
-    uint32_t late;              /* chances */
+    int64_t lease_ns;   /* around which everything else is measured */
+    int64_t latency_ns; /* usual way of a message */
+    int64_t timeout_ns; /* how long a client waits for an answer */
+    int64_t late_ns;    /* longest way of a late one */
+    uint32_t late;      /* chances */
     uint32_t request_lost;
     uint32_t reply_lost;
     uint32_t news_lost;
     uint32_t news_repeated;
     uint32_t id_fails;
+    uint32_t denied;
     uint32_t slow_wake;
     int64_t every_ns[SIM_FAULT_COUNT]; /* mean pause between faults of a class; 0: none of it */
     uint32_t process_count;
     uint32_t thread_count;
     uint32_t lock_count;
-    uint32_t event_budget;      /* of the phase with faults */
-    uint32_t fair;              /* chances of the workload */
+    uint32_t event_budget; /* of the phase with faults */
+    uint32_t fair;         /* chances of the workload */
     uint32_t once;
     uint32_t unrenewed;
     uint32_t nested;
     uint32_t mixed_terms;
-    bool deep;                  /* somebody goes down to 255 levels */
-    bool news_by_agent;         /* news reach the waiting thread, not the machine */
+    bool deep;          /* somebody goes down to 255 levels */
+    bool shared_owner;  /* the first two threads of each process are one owner */
+    bool news_by_agent; /* news reach the waiting thread, not the machine */
 } sim_plan;
 
 typedef struct sim_clock {
@@ -113,7 +115,7 @@ typedef struct sim_thread {
     snk_waiter waiter;
     uint64_t owner;
     sim_thread_state state;
-    uint32_t generation;  /* goes up with each thing it begins: events for earlier ones are stale */
+    uint32_t generation; /* goes up with each thing it begins: events for earlier ones are stale */
     uint8_t lock;
     bool wake_pending;
     bool news_pending;
@@ -122,12 +124,13 @@ typedef struct sim_thread {
     uint32_t rounds_left; /* after healing: how often it asks yet */
 
     /* What the thread, and the oracle, believe about its hold of `lock`. */
-    uint32_t levels;
+    uint32_t levels; /* that this thread took and did not give back */
     uint64_t token;
 
     /* The acquire that it waits for. */
     int64_t asked_at_ns;  /* true time */
     uint64_t floor_token; /* highest token that was returned to anybody before it asked */
+    bool owed;            /* levels of a lost hold, when it asked */
     bool saw_other;       /* somebody else had the lock at some instant since */
     bool told_other;      /* and its process knew that */
     bool saw_failure;     /* a request of this process failed or was not answered, or no id was to be had, since */
@@ -149,16 +152,16 @@ typedef struct sim_chase {
 
 typedef struct sim_request {
     bool used;
-    bool waited_for;   /* the client has not had an answer yet */
-    bool may_apply;    /* it is on its way to the store */
+    bool waited_for; /* the client has not had an answer yet */
+    bool may_apply;  /* it is on its way to the store */
     bool applied;
     uint8_t process;
     uint8_t lock;
-    uint8_t thread;    /* whose release or extend it is; SIM_THREADS_MAX: nobody's */
+    uint8_t thread;     /* whose release or extend it is; SIM_THREADS_MAX: nobody's */
     uint8_t references; /* events that name it */
     uint32_t epoch;
     uint32_t generation;
-    uint32_t chase;    /* SIM_CHASES_MAX: it is none */
+    uint32_t chase; /* SIM_CHASES_MAX: it is none */
     snk_send send;
     snk_answer answer;
 } sim_request;
@@ -190,13 +193,13 @@ typedef struct sim_claim {
     bool acquire_applied;
     bool acquire_answered;
     bool granted;
-    bool buried;      /* a chase that leaves a tombstone was executed */
-    bool released;    /* a release was executed */
-    bool broken;      /* by force, or by loss of the store's state: exclusion is not promised */
-    bool forgotten;   /* its process died or closed without an answer, or does not want it forgotten after loss */
+    bool buried;    /* a chase that leaves a tombstone was executed */
+    bool released;  /* a release was executed */
+    bool broken;    /* by force, or by loss of the store's state: exclusion is not promised */
+    bool forgotten; /* its process died or closed without an answer, or does not want it forgotten after loss */
     bool lost_noted;
-    uint16_t in_flight; /* requests that a client waits for, and chases */
-    uint16_t travelling; /* requests that may yet be executed */
+    uint16_t in_flight;    /* requests that a client waits for, and chases */
+    uint16_t travelling;   /* requests that may yet be executed */
     int64_t sent_at_ns;    /* true time of the last request about it */
     int64_t offered_at_ns; /* true time since when it is offered the lock, after healing; 0: it is not */
 } sim_claim;
@@ -214,7 +217,7 @@ typedef struct sim_ledger {
     uint64_t granted_token; /* highest of a block that the store gave */
     uint32_t token_count;
     uint64_t tokens[SIM_TOKENS_MAX];
-    int64_t free_since_ns;  /* somebody waits and nobody has it since; -1: not so */
+    int64_t free_since_ns; /* somebody waits and nobody has it since; -1: not so */
     sim_resource resource;
 } sim_ledger;
 
@@ -279,6 +282,8 @@ sim_claim *sim_find_claim(sim_world *world, const snk_id *id);
 uint32_t sim_process_number(const sim_world *world, const sim_process *process);
 /* Something happened: into the trace hash, and onto the terminal when tracing. */
 void sim_record(sim_world *world, const char *what, uint32_t process, uint32_t lock, uint64_t a, uint64_t b);
+/* Levels of the thread's owner on the thread's lock; threads may share an owner, as with SNECK_OWNER_HANDLE. */
+uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread);
 /* An invariant does not hold. The first one of a seed counts. */
 void sim_violate(sim_world *world, const char *invariant, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
