@@ -165,7 +165,9 @@ static void test_a_killed_holder_is_replaced_at_once(void **state)
 static void test_everybody_who_waits_for_a_killed_holder_is_woken(void **state)
 {
     place *here = *state;
-    enum { TAKERS = 6 };
+    enum {
+        TAKERS = 6
+    };
     for (unsigned round = 0; round < test_scaled(200); round++) {
         test_child child = test_child_start(hold, here);
         test_child_await(&child);
@@ -394,7 +396,9 @@ static void *acquire_once(void *context)
 static void test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time(void **state)
 {
     place *here = *state;
-    enum { THREADS = 4 };
+    enum {
+        THREADS = 4
+    };
     snk_store *store = test_store(here->url);
     test_child child = test_child_start(stay_in_transaction, here);
     test_child_await(&child);
@@ -467,7 +471,9 @@ static int increment(void *context)
 static void test_processes_exclude_each_other(void **state)
 {
     place *here = *state;
-    enum { CHILDREN = 6 };
+    enum {
+        CHILDREN = 6
+    };
     assert_int_equal(chdir(here->folder), 0);
     FILE *file = fopen("counter", "w");
     assert_true(file != NULL && fprintf(file, "0") > 0 && fclose(file) == 0);

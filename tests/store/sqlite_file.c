@@ -310,8 +310,8 @@ static void test_bad_urls_are_invalid(void **state)
 {
     (void)state;
     static const char *const urls[] = {
-        "sqlite:///x?file_mode=9",    "sqlite:///x?file_mode=0777", "sqlite:///x?file_mode=0400",
-        "sqlite:///x?file_mode=",     "sqlite:///x?file_mode=00600", "sqlite:///tmp/",
+        "sqlite:///x?file_mode=9", "sqlite:///x?file_mode=0777",  "sqlite:///x?file_mode=0400",
+        "sqlite:///x?file_mode=",  "sqlite:///x?file_mode=00600", "sqlite:///tmp/",
         "sqlite://host/file",
     };
     for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++)
@@ -461,12 +461,9 @@ static void test_a_full_disk_is_said_to_be_full(void **state)
     /* Rows that need new pages: sooner or later one does not fit. */
     snk_answer answer = { .kind = SNK_ANSWER_HELD };
     char name[400];
-    memset(name, 'n', sizeof name - 1);
-    name[sizeof name - 1] = '\0';
     for (int i = 0; i < 200 && answer.kind == SNK_ANSWER_HELD; i++) {
         snk_id claim = test_id();
-        (void)snprintf(name, 8, "%07d", i);
-        name[7] = '-';
+        (void)snprintf(name, sizeof name, "%0300d", i);
         answer = test_acquire(store, name, &claim, TEST_TRY);
     }
     assert_int_equal(answer.kind, SNK_ANSWER_FAILED);
@@ -626,7 +623,7 @@ static void test_a_deleted_sidecar_costs_no_claim(void **state)
     snk_store *c = test_store(here->url);
     snk_id newcomer = test_id();
     expect(test_acquire(c, "x", &newcomer, TEST_TRY), SNK_ANSWER_BUSY); /* cannot be judged: alive */
-    pause_ms(20); /* it is looked at now and then only */
+    pause_ms(20);                                                       /* it is looked at now and then only */
     expect(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_HELD);
     _Atomic uint32_t nothing = 0;
     answer = test_renew(b, "x", &waiting, TEST_LEASE_MS);
@@ -706,7 +703,7 @@ static void test_rows_of_unused_locks_are_removed_and_their_tokens_never_repeat(
     /* Long ago, and with tokens far ahead of the clock, which then cannot be their floor. */
     run_sql(here, "UPDATE sneck_lock SET used_ns = -3600000000000, token = token + 3600000000;"
                   "UPDATE sneck_lock SET version = 1 WHERE resource_name = 'lock:old-7'");
-    uint64_t highest = (uint64_t)ask_sql(here, "SELECT max(token) FROM sneck_lock");
+    uint64_t highest = (uint64_t)ask_sql(here, "SELECT max(token) FROM sneck_lock WHERE claim IS NULL AND version = 0");
     for (int i = 0; i < 1000; i++)
         expect(test_renew(store, "held", &held, TEST_LEASE_MS), SNK_ANSWER_HELD);
     assert_int_equal(ask_sql(here, "SELECT count(*) FROM sneck_lock"), 2);
@@ -714,9 +711,9 @@ static void test_rows_of_unused_locks_are_removed_and_their_tokens_never_repeat(
     snk_id claim = test_id();
     snk_answer answer = test_acquire(store, "old-3", &claim, TEST_TRY);
     test_expect_kind(&answer, SNK_ANSWER_HELD);
-    assert_true(answer.token_first >= highest - 60);
+    assert_true(answer.token_first > highest);
     snk_id other = test_id();
-    assert_true(test_acquire(store, "new", &other, TEST_TRY).token_first >= highest - 60);
+    assert_true(test_acquire(store, "new", &other, TEST_TRY).token_first > highest);
     test_store_close(store);
 }
 

@@ -133,8 +133,7 @@ sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_o
     return snk_ok(error);
 }
 
-sneck_status snk_memory_share(snk_store *store, const snk_identity *identity, snk_store **store_out,
-                              sneck_error *error)
+sneck_status snk_memory_share(snk_store *store, const snk_identity *identity, snk_store **store_out, sneck_error *error)
 {
     *store_out = NULL;
     snk_memory *original = SNK_CONTAINER(store, snk_memory, base);

@@ -60,7 +60,7 @@ typedef struct snk_sqlite {
     int code;       /* first SQLite error, or SQLITE_OK */
     int64_t now_ns; /* read after the transaction began */
     int64_t wall_us;
-    char resource[SNK_RESOURCE_SIZE]; /* the lock that is being dealt with: prefix and name */
+    char resource[SNK_RESOURCE_SIZE];         /* the lock that is being dealt with: prefix and name */
     uint32_t words_before[SNK_SIDECAR_WORDS]; /* our words before the transaction began */
     size_t wake_count;
     snk_wake wakes[SNK_WAKES_MAX];
