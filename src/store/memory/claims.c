@@ -145,7 +145,9 @@ static void answer_queued(snk_memory_table *table, const snk_memory_lock *lock, 
     answer->kind = SNK_ANSWER_QUEUED;
     answer->ticket = UINT64_C(1) << 63 | (uint64_t)index << 32 | atomic_load(&table->words[index]);
     /* Nobody but the lease ends a hold here without a word, so that is when to look at the latest. */
-    int64_t remaining_ns = lock->holder->expires_at_ns - now_ns + SNK_NS_PER_MS;
+    int64_t remaining_ns = SNK_NS_PER_MS;
+    if (lock->holder != NULL)
+        remaining_ns += lock->holder->expires_at_ns - now_ns;
     answer->look_after_ns = remaining_ns < claim->lease_ns / 3 ? remaining_ns : claim->lease_ns / 3;
 }
 

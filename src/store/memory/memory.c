@@ -44,9 +44,9 @@ static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *w
 
 static void free_lock(snk_memory_lock *lock)
 {
-    snk_link *link = NULL;
-    while ((link = snk_list_first(&lock->queue)) != NULL) {
-        snk_list_remove(link);
+    snk_link *next = NULL;
+    for (snk_link *link = snk_list_first(&lock->queue); link != NULL; link = next) {
+        next = snk_list_next(&lock->queue, link);
         free(SNK_CONTAINER(link, snk_memory_claim, link));
     }
     free(lock->holder);

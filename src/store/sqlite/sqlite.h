@@ -26,7 +26,7 @@
 
 #define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
-#define SNK_WAKES_MAX (2 * SNK_RENEW_BATCH_MAX)
+#define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
 
 /* A word to raise once the transaction is committed. */
 typedef struct snk_wake {
