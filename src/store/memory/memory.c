@@ -42,31 +42,17 @@ static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *w
     return any ? take_any(memory, value) : value != known;
 }
 
-static void free_lock(snk_memory_lock *lock)
-{
-    snk_link *next = NULL;
-    for (snk_link *link = snk_list_first(&lock->queue); link != NULL; link = next) {
-        next = snk_list_next(&lock->queue, link);
-        free(SNK_CONTAINER(link, snk_memory_claim, link));
-    }
-    free(lock->holder);
-    free(lock);
-}
-
 static void free_table(snk_memory_table *table)
 {
     for (size_t i = 0; i < SNK_MEMORY_BUCKETS; i++) {
         while (table->buckets[i] != NULL) {
             snk_memory_lock *lock = table->buckets[i];
             table->buckets[i] = lock->next;
-            free_lock(lock);
+            free(lock->queue);
+            free(lock);
         }
     }
-    while (table->tombstones != NULL) {
-        snk_memory_tombstone *tombstone = table->tombstones;
-        table->tombstones = tombstone->next;
-        free(tombstone);
-    }
+    free(table->tombstones);
     (void)pthread_mutex_destroy(&table->mutex);
     free(table);
 }
