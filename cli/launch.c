@@ -1,8 +1,10 @@
 #include "supervisor_parts.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "client/supervise.h"
@@ -80,6 +82,17 @@ static int start_guard(snk_supervisor *supervisor)
     return held && supervisor->ending == SNK_ENDING_NONE ? SNK_EXIT_OK : SNK_EXIT_LOST;
 }
 
+/* stdin and stdout are the command's alone: whoever is at their other ends sees when it closes them, or ends. */
+static void leave_stdin_and_stdout(void)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    dup2(fd, STDIN_FILENO);
+    dup2(fd, STDOUT_FILENO);
+    close(fd);
+}
+
 int snk_launch(snk_supervisor *supervisor)
 {
     if (!open_parts(supervisor))
@@ -93,5 +106,6 @@ int snk_launch(snk_supervisor *supervisor)
     }
     bool in_foreground = supervisor->wants_terminal && snk_terminal_is_ours(&supervisor->terminal);
     snk_child_go(&supervisor->child, in_foreground);
+    leave_stdin_and_stdout();
     return SNK_EXIT_OK;
 }

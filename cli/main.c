@@ -1,4 +1,6 @@
 /* The command `sneck`. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -28,9 +30,19 @@ static bool has_borrowed_rights(void)
     return getuid() != geteuid() || getgid() != getegid();
 }
 
+/* A descriptor that the caller closed must not become one of ours: a message would be written into the store. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", O_RDWR); /* takes the lowest number that is free: this one */
+    }
+}
+
 int main(int argc, char **argv)
 {
     snk_arguments arguments;
+    fill_standard_descriptors();
     if (argc == 2 && strcmp(argv[1], SNK_GUARD_COMMAND) == 0)
         return snk_guard_process();
     int code = snk_options_parse_common(argc, argv, &arguments);

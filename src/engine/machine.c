@@ -69,6 +69,16 @@ static snk_waiter *find_by_claim(const snk_machine *machine, const snk_id *claim
     return NULL;
 }
 
+/* A claim of this client waits in the store, so somebody else has the lock. */
+static bool is_queued(const snk_machine *machine)
+{
+    for (const snk_waiter *waiter = first_waiter(machine); waiter != NULL; waiter = next_waiter(machine, waiter))
+        if ((waiter->seek.state == SNK_SEEK_QUEUED || waiter->seek.state == SNK_SEEK_ASKING) &&
+            waiter->seek.failures == 0)
+            return true;
+    return false;
+}
+
 /* ---- Events ---- */
 
 /* What a waiter can do now: take a hold that is kept for local hand-off, or try once, or seek. */
@@ -119,6 +129,7 @@ static void on_ask(snk_step *step, snk_waiter *waiter)
     if (decide_owner(step, waiter))
         return;
     waiter->seek = (snk_seek){ .look_at_ns = SNK_NEVER_NS };
+    waiter->asked_at_ns = step->now_ns;
     waiter->passed_over_since_ns = 0;
     waiter->token = 0;
     snk_list_append(&machine->waiters, &waiter->link);
@@ -139,19 +150,23 @@ static void on_resume(snk_step *step, snk_waiter *waiter, bool news)
         advance(step, waiter);
 }
 
-/* Running out of time is only that if the store said all along that somebody else has the lock. */
+/*
+ * Running out of time is only that if somebody else was known to have the lock meanwhile. Otherwise the store was
+ * silent: to this waiter itself, or to another one of this client that is before it in the queue.
+ */
 static void decide_given_up(snk_step *step, snk_waiter *waiter, sneck_status status)
 {
     snk_seek_state state = waiter->seek.state;
     bool unanswered = state == SNK_SEEK_ACQUIRING || state == SNK_SEEK_UNSURE || state == SNK_SEEK_UNSURE_ASKING;
     bool failing = waiter->seek.failures > 0 && snk_seek_is_active(&waiter->seek);
+    bool taken = step->machine->taken_at_ns >= waiter->asked_at_ns;
     snk_seek_leave(step, waiter);
     if (status == SNECK_CANCELED)
         snk_step_decide_as(step, waiter, SNECK_CANCELED, "the wait was interrupted");
-    else if (unanswered)
+    else if (unanswered && !SNK_BUGGY(30))
         snk_step_decide_as(step, waiter, SNECK_UNKNOWN,
                            "the store did not answer in time; should the lock have been acquired, it is released");
-    else if (failing)
+    else if (failing || (!taken && !SNK_BUGGY(29)))
         snk_step_decide_as(step, waiter, SNECK_UNAVAILABLE, "the store could not be reached before the wait was over");
     else
         snk_step_decide_as(step, waiter, waiter->once ? SNECK_BUSY : SNECK_TIMEOUT,
@@ -196,7 +211,8 @@ static void on_release_answered(snk_step *step, const snk_send *send, const snk_
         result_of_release(step, answer);
         assert(step->machine->releasing > 0);
         step->machine->releasing--;
-        snk_machine_wake_seeker(step);
+        if (!SNK_BUGGY(22))
+            snk_machine_wake_seeker(step);
     }
 }
 
@@ -220,6 +236,8 @@ static void on_reply(snk_step *step, const snk_send *send, const snk_answer *ans
 
 static void on_news(snk_step *step, const snk_id *claim)
 {
+    if (SNK_BUGGY(32) && step->machine->hold != NULL && snk_id_equal(&step->machine->hold->claim, claim))
+        snk_hold_lose(step, "a message says so");
     snk_waiter *waiter = find_by_claim(step->machine, claim);
     if (waiter != NULL)
         snk_seek_look(step, waiter);
@@ -285,7 +303,8 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
 {
     snk_step step = { .machine = machine, .actions = actions, .now_ns = event->now_ns };
     snk_step_begin(&step);
-    snk_hold_settle(&step);
+    if (!SNK_BUGGY(2) || event->kind != SNK_EVENT_REPLY)
+        snk_hold_settle(&step);
     switch (event->kind) {
     case SNK_EVENT_ASK:
         on_ask(&step, event->waiter);
@@ -318,6 +337,8 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         on_close(&step);
         break;
     }
+    if (machine->hold != NULL || is_queued(machine))
+        machine->taken_at_ns = step.now_ns;
     machine->timer_at_ns = next_timer(machine);
     clear_wake_marks(actions);
 }
