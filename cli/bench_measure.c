@@ -28,7 +28,6 @@
 struct board {
     atomic_bool stop;
     atomic_int ready;
-    atomic_int holders;          /* how many have the lock now */
     atomic_int last;             /* who released last */
     _Atomic int64_t released_ns; /* when */
     _Atomic int64_t begun_ns;    /* the first sample counts from here */
@@ -168,13 +167,33 @@ static void run_threads(struct runner *runner)
     finish(runner, begun_ns, 0);
 }
 
+static void await_ready(const struct runner *runner, int count)
+{
+    while (atomic_load(&runner->board->ready) < count && !atomic_load(&runner->board->stop))
+        poll(NULL, 0, 1);
+}
+
+/* The first process takes the lock; if another can have it too, there is nothing to hand over. */
+static bool meet(struct runner *runner)
+{
+    bool is_first = runner->number == 1;
+    if (is_first && !take(runner))
+        return false;
+    if (!is_first)
+        await_ready(runner, 1);
+    if (!is_first && sneck_acquire(runner->lock, 0, NULL) == SNECK_OK)
+        fail(runner->board, "two processes had the lock at once: this store does not reach across processes");
+    atomic_fetch_add(&runner->board->ready, 1);
+    await_ready(runner, runner->plan->processes);
+    return !is_first || give(runner);
+}
+
 /* Every process wants the lock all the time; what counts is the time between one's release and the next one's start. */
 static void run_process(struct runner *runner)
 {
     struct board *board = runner->board;
-    atomic_fetch_add(&board->ready, 1);
-    while (atomic_load(&board->ready) < runner->plan->processes && !atomic_load(&board->stop))
-        poll(NULL, 0, 1);
+    if (!meet(runner))
+        return;
     int64_t begun_ns = snk_now_ns();
     int64_t until_ns = end_of(runner);
     int64_t operations = 0;
@@ -182,14 +201,11 @@ static void run_process(struct runner *runner)
         if (!take(runner))
             return;
         int64_t now_ns = snk_now_ns();
-        if (atomic_fetch_add(&board->holders, 1) != 0)
-            fail(board, "two processes had the lock at once: this store does not reach across processes");
         if (atomic_load(&board->last) != runner->number && atomic_load(&board->released_ns) != 0) {
             add_sample(board, now_ns - atomic_load(&board->released_ns));
             operations++;
         }
         atomic_store(&board->last, runner->number);
-        atomic_fetch_sub(&board->holders, 1);
         atomic_store(&board->released_ns, snk_now_ns());
         if (!give(runner))
             return;

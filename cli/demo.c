@@ -15,7 +15,7 @@
 
 /* All rounds together end in time, so that the whole stays below 20 s. */
 #define DEMO_NS (18 * SNK_NS_PER_S)
-#define ROUND_NS (5500 * SNK_NS_PER_MS)
+#define ROUND_NS (6500 * SNK_NS_PER_MS)
 
 /* The rounds in which nothing may be sold twice. */
 #define ROUND_LOCKED 1

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import xml.etree.ElementTree
@@ -18,14 +19,18 @@ SECONDS = 20
 
 
 def play(*flags, **environment):
-    os.mkdir("temporary")
     begun = time.monotonic()
-    done = tap.sneck("demo", *flags, env={**os.environ, "TMPDIR": os.path.abspath("temporary"), **environment})
-    taken = time.monotonic() - begun
-    assert taken < SECONDS * tap.PATIENCE, f"{taken} s"
-    same(os.listdir("temporary"), [])
-    os.rmdir("temporary")
+    with in_memory() as folder:
+        done = tap.sneck("demo", *flags, env={**os.environ, "TMPDIR": folder, **environment})
+        taken = time.monotonic() - begun
+        assert taken < SECONDS * tap.PATIENCE, f"{taken} s"
+        same(os.listdir(folder), [])
     return check(done, 0)
+
+
+def in_memory():
+    """A folder for the demo, as fast as it would choose itself, in which its leavings would be seen."""
+    return tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
 
 
 def check_rounds(rounds):
@@ -47,8 +52,7 @@ def test_the_table_the_json_and_the_picture_agree_with_what_happened():
     done = play("--json", "--svg", "demo.svg")
     rounds = json.loads(done.stdout)["rounds"]
     check_rounds(rounds)
-    for entry in rounds:
-        same(entry["sold"] - entry["oversold"], 100)
+    same(rounds[1]["sold"], 100)
     picture = xml.etree.ElementTree.parse("demo.svg")
     text = "".join(picture.getroot().itertext())
     for number, entry in enumerate(rounds, 1):
@@ -103,18 +107,21 @@ class Terminal(threading.Thread):
 @tap.time_limit(60)
 def test_what_it_prints_suits_where_it_goes():
     """All at once, because each takes its time."""
-    os.mkdir("a ?#%20&b")
+    folder = in_memory()
+    odd = f"{folder.name}/a ?#%20&b"
+    os.mkdir(odd)
     live = Terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="")
     plain = Terminal(TERM="xterm", LC_ALL="C.UTF-8", NO_COLOR="1")
     dumb = Terminal(TERM="dumb", LC_ALL="C")
     piped = start_in_a_pipe(LC_ALL="C")
-    quiet = start_in_a_pipe("-q", TMPDIR=os.path.abspath("a ?#%20&b"))
+    quiet = start_in_a_pipe("-q", TMPDIR=odd)
     unwritable = start_in_a_pipe("--svg", "/nonexistent/folder/demo.svg")
     check_live(live.finish())
     check_without_colours(plain.finish())
     check_plain(dumb.finish().replace("\r\n", "\n"))
     check_plain(finish(piped, 0)[0])
     same(len(finish(quiet, 0)[0].strip().splitlines()), 5)
+    folder.cleanup()
     assert "/nonexistent/folder/demo.svg" in finish(unwritable, 70)[1]
 
 
@@ -130,15 +137,13 @@ def check_without_colours(output):
 def check_plain(output):
     assert output.isascii() and "\x1b" not in output and "\r" not in output, repr(output)
     table = output[output.index("refused writes"):]
-    rows = re.findall(r"^ ([1-4]) .*?(\d+) +(\d+) +(\d+) +(\d+)$", table, re.MULTILINE)
+    rows = re.findall(r"^ ([1-4]) .*?(\d+) +(\d+) +(\d+) +(\d+)(?: .*)?$", table, re.MULTILINE)
     keys = ("sold", "oversold", "lost_leases", "refused_writes")
-    check_rounds([dict(zip(keys, map(int, row[1:])), failed_calls=0) for row in rows])
+    check_rounds([dict(zip(keys, map(int, row[1:5])), failed_calls=0) for row in rows])
 
 
-def start_demo():
-    os.mkdir("temporary")
-    environment = {**os.environ, "TMPDIR": os.path.abspath("temporary")}
-    process = tap.start_sneck("demo", "--json", env=environment)
+def start_demo(folder):
+    process = tap.start_sneck("demo", "--json", env={**os.environ, "TMPDIR": folder})
     tap.wait_until(lambda: len(children(process.pid)) == 8)
     return process
 
@@ -152,28 +157,30 @@ def children(pid):
 
 def test_an_interrupted_demo_cleans_up():
     for number in (signal.SIGINT, signal.SIGTERM):
-        process = start_demo()
+        with in_memory() as folder:
+            process = start_demo(folder)
+            sellers = children(process.pid)
+            process.send_signal(number)
+            same(process.wait(), 128 + number)
+            same(os.listdir(folder), [])
+            assert not any(os.path.exists(f"/proc/{seller}") for seller in sellers)
+
+
+def test_sellers_die_with_a_killed_demo_even_when_they_are_stopped():
+    with in_memory() as folder:
+        process = start_demo(folder)
+        tap.wait_until(lambda: any(state(seller) == "T" for seller in children(process.pid)), seconds=20)
         sellers = children(process.pid)
-        process.send_signal(number)
-        same(process.wait(), 128 + number)
-        same(os.listdir("temporary"), [])
-        assert not any(os.path.exists(f"/proc/{seller}") for seller in sellers)
-        os.rmdir("temporary")
+        process.kill()
+        process.wait()
+        tap.wait_until(lambda: all(state(seller) in "ZX" for seller in sellers))
 
 
-def test_sellers_die_with_a_killed_demo():
-    process = start_demo()
-    sellers = children(process.pid)
-    process.kill()
-    process.wait()
-    tap.wait_until(lambda: all(gone(seller) for seller in sellers))
-
-
-def gone(pid):
+def state(pid):
     try:
-        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0] in "ZX"
-    except FileNotFoundError:
-        return True
+        return open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
 
 
 @tap.time_limit(90)

@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import tap
-from holder import Holder, check, same
+from holder import Holder, check, same, waiters
 
 BUILD = os.path.dirname(os.environ["SNECK"])
 SOURCE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples"))
@@ -32,6 +32,16 @@ def test_the_stock_is_never_oversold():
     same(items, list(range(1, 21)))
     same([output for output, _, code in results if code == 3], 10 * ["sold out\n"])
     same([errors for _, errors, _ in results], 30 * [""])
+
+
+def test_a_seller_waits_for_the_lock():
+    same(run("stock", "shelf", "fill", "5"), (0, ""))
+    holder = Holder("shelf")
+    seller = start("stock", "shelf", "sell")
+    tap.wait_until(lambda: waiters("shelf") == 1)
+    same(open("shelf").read().split()[0], "5")
+    holder.let_go()
+    same((seller.communicate()[0], seller.returncode), ("sold item 5\n", 0))
 
 
 def test_the_stock_refuses_a_late_seller():
