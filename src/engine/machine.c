@@ -69,13 +69,15 @@ static snk_waiter *find_by_claim(const snk_machine *machine, const snk_id *claim
     return NULL;
 }
 
-/* A claim of this client waits in the store, so somebody else has the lock. */
-static bool is_queued(const snk_machine *machine)
+/* Somebody seeks for all the barging waiters of this client, and the store does not answer properly. */
+static bool seeker_fails(const snk_machine *machine)
 {
-    for (const snk_waiter *waiter = first_waiter(machine); waiter != NULL; waiter = next_waiter(machine, waiter))
-        if ((waiter->seek.state == SNK_SEEK_QUEUED || waiter->seek.state == SNK_SEEK_ASKING) &&
-            waiter->seek.failures == 0)
+    for (const snk_waiter *waiter = first_waiter(machine); waiter != NULL; waiter = next_waiter(machine, waiter)) {
+        const snk_seek *seek = &waiter->seek;
+        if (!waiter->terms.fair && !waiter->once && snk_seek_is_active(seek) &&
+            (seek->failures > 0 || seek->state == SNK_SEEK_UNSURE || seek->state == SNK_SEEK_UNSURE_ASKING))
             return true;
+    }
     return false;
 }
 
@@ -129,7 +131,6 @@ static void on_ask(snk_step *step, snk_waiter *waiter)
     if (decide_owner(step, waiter))
         return;
     waiter->seek = (snk_seek){ .look_at_ns = SNK_NEVER_NS };
-    waiter->asked_at_ns = step->now_ns;
     waiter->passed_over_since_ns = 0;
     waiter->token = 0;
     snk_list_append(&machine->waiters, &waiter->link);
@@ -151,26 +152,28 @@ static void on_resume(snk_step *step, snk_waiter *waiter, bool news)
 }
 
 /*
- * Running out of time is only that if somebody else was known to have the lock meanwhile. Otherwise the store was
- * silent: to this waiter itself, or to another one of this client that is before it in the queue.
+ * Running out of time is only that if somebody else has the lock, or is before this waiter in the queue. With trouble
+ * at the store, its own or that of the one who seeks for it, it is not.
  */
 static void decide_given_up(snk_step *step, snk_waiter *waiter, sneck_status status)
 {
     snk_seek_state state = waiter->seek.state;
     bool unanswered = state == SNK_SEEK_ACQUIRING || state == SNK_SEEK_UNSURE || state == SNK_SEEK_UNSURE_ASKING;
-    bool failing = waiter->seek.failures > 0 && snk_seek_is_active(&waiter->seek);
-    bool taken = step->machine->taken_at_ns >= waiter->asked_at_ns;
+    bool active = snk_seek_is_active(&waiter->seek);
+    bool failing =
+        active ? waiter->seek.failures > 0 : !waiter->terms.fair && seeker_fails(step->machine) && !SNK_BUGGY(29);
     snk_seek_leave(step, waiter);
     if (status == SNECK_CANCELED)
         snk_step_decide_as(step, waiter, SNECK_CANCELED, "the wait was interrupted");
     else if (unanswered && !SNK_BUGGY(30))
         snk_step_decide_as(step, waiter, SNECK_UNKNOWN,
                            "the store did not answer in time; should the lock have been acquired, it is released");
-    else if (failing || (!taken && !SNK_BUGGY(29)))
+    else if (failing)
         snk_step_decide_as(step, waiter, SNECK_UNAVAILABLE, "the store could not be reached before the wait was over");
     else
-        snk_step_decide_as(step, waiter, waiter->once ? SNECK_BUSY : SNECK_TIMEOUT,
-                           "somebody else held the lock for as long as the call was to wait");
+        snk_step_decide_as(
+            step, waiter, waiter->once ? SNECK_BUSY : SNECK_TIMEOUT,
+            "somebody else had the lock, or was before the caller in the queue, for as long as it was to wait");
 }
 
 static void on_give_up(snk_step *step, snk_waiter *waiter, sneck_status status)
@@ -337,8 +340,6 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         on_close(&step);
         break;
     }
-    if (machine->hold != NULL || is_queued(machine))
-        machine->taken_at_ns = step.now_ns;
     machine->timer_at_ns = next_timer(machine);
     clear_wake_marks(actions);
 }

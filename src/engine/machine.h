@@ -92,7 +92,6 @@ typedef struct snk_waiter {
     /* The machine's. */
     snk_link link; /* in machine.waiters */
     snk_seek seek;
-    int64_t asked_at_ns;
     int64_t passed_over_since_ns; /* first woken for an idle hold that another one took; 0: never */
     bool interrupted;             /* the agent should give up with SNECK_CANCELED */
     bool woken;                   /* in the wake chain of this step already */
@@ -110,7 +109,6 @@ typedef struct snk_machine {
     snk_deadline deadline;    /* of `hold`; LOST once it is lost, NONE without one */
     snk_list waiters;         /* in the order they came */
     snk_list lost;            /* holds that were lost and whose owners have levels left to release */
-    int64_t taken_at_ns;      /* when somebody was last known to have the lock; 0: never */
     int64_t timer_at_ns;      /* next SNK_EVENT_TIMER; SNK_NEVER_NS: none. Set by each step */
     uint32_t state;           /* bits 24-31 held, 16-23 levels of the owner, 0-15 hand-offs under this grant */
     uint16_t releasing;       /* releases in flight that somebody waits for */

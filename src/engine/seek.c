@@ -116,7 +116,6 @@ void snk_seek_look(snk_step *step, snk_waiter *waiter)
 
 static void busy(snk_step *step, snk_waiter *waiter)
 {
-    step->machine->taken_at_ns = step->now_ns;
     if (waiter->once) {
         snk_step_decide_as(step, waiter, SNECK_BUSY, "somebody else holds the lock");
         return;

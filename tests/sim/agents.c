@@ -130,6 +130,7 @@ static void ask(sim_world *world, sim_process *process, sim_thread *thread, bool
     thread->floor_token = world->ledgers[thread->lock].highest_token;
     thread->owed = sim_owner_levels(process, thread) > 0 && !is_held(world, process, thread);
     thread->saw_other = false;
+    thread->was_behind = false;
     thread->told_other = false;
     thread->saw_failure = false;
     snk_event event = { .kind = SNK_EVENT_ASK, .waiter = waiter };

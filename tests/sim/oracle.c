@@ -24,6 +24,28 @@ static bool is_queued(const sim_world *world, const sim_process *process, uint32
     return false;
 }
 
+/* What those of the same client that still wait for the lock know: that somebody is before this one, and how it fares. */
+typedef struct sim_company {
+    bool ahead;
+    bool failing;
+} sim_company;
+
+static sim_company company_of(const snk_machine *machine, const snk_waiter *waiter)
+{
+    sim_company company = { .ahead = machine->releasing > 0 };
+    for (snk_link *link = snk_list_first(&machine->waiters); link != NULL;
+         link = snk_list_next(&machine->waiters, link)) {
+        const snk_waiter *other = SNK_CONTAINER(link, snk_waiter, link);
+        if (other == waiter || other->terms.fair || other->once || waiter->terms.fair)
+            continue;
+        company.ahead = true;
+        company.failing |=
+            other->seek.state != SNK_SEEK_NONE && (other->seek.failures > 0 || other->seek.state == SNK_SEEK_UNSURE ||
+                                                   other->seek.state == SNK_SEEK_UNSURE_ASKING);
+    }
+    return company;
+}
+
 /* Everybody who waits for this lock and sees now that another one has it. */
 static void note_others(sim_world *world, uint32_t lock)
 {
@@ -41,6 +63,7 @@ static void note_others(sim_world *world, uint32_t lock)
             if (thread->state != SIM_THREAD_WAITING || thread->lock != lock)
                 continue;
             thread->told_other |= queued || hold != NULL;
+            thread->was_behind |= company_of(machine, &thread->waiter).ahead;
             thread->saw_other |= live && !snk_id_equal(&model->holder.claim, &thread->waiter.seek.claim);
         }
     }
@@ -213,6 +236,8 @@ static void check_refused(sim_world *world, const sim_process *process, const si
     sneck_status status = thread->waiter.result.status;
     bool open = is_open(world, seek_before);
     bool other = thread->saw_other || thread->told_other;
+    sim_company company = company_of(machine, &thread->waiter);
+    bool sought = seek_before->state != SNK_SEEK_NONE;
     bool honest = false;
     uint32_t levels = sim_owner_levels(process, thread);
     switch (status) {
@@ -222,7 +247,8 @@ static void check_refused(sim_world *world, const sim_process *process, const si
         break;
     case SNECK_TIMEOUT:
         sim_saw(world, SIM_PROBE_TIMED_OUT);
-        honest = other && !open && !thread->waiter.once;
+        honest =
+            (other || (thread->was_behind && !sought)) && !open && !thread->waiter.once && (sought || !company.failing);
         break;
     case SNECK_CANCELED:
         sim_saw(world, SIM_PROBE_INTERRUPTED);
@@ -230,8 +256,7 @@ static void check_refused(sim_world *world, const sim_process *process, const si
         break;
     case SNECK_UNAVAILABLE:
         sim_saw(world, SIM_PROBE_UNAVAILABLE);
-        /* Also without a failure: the store had not answered yet, and nobody was known to have the lock. */
-        honest = (thread->saw_failure || seek_before->failures > 0 || !thread->told_other) && !open;
+        honest = (thread->saw_failure || seek_before->failures > 0 || company.failing) && !open;
         break;
     case SNECK_DENIED:
         sim_saw(world, SIM_PROBE_DENIED);

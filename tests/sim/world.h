@@ -132,6 +132,7 @@ typedef struct sim_thread {
     uint64_t floor_token; /* highest token that was returned to anybody before it asked */
     bool owed;            /* levels of a lost hold, when it asked */
     bool saw_other;       /* somebody else had the lock at some instant since */
+    bool was_behind;      /* another one of this process had it, gave it back, or sought it before, since */
     bool told_other;      /* and its process knew that */
     bool saw_failure;     /* a request of this process failed or was not answered, or no id was to be had, since */
 
