@@ -149,6 +149,11 @@ static void test_a_callback_may_free_its_own_handle(void **state)
     await_count(&self, 1);
     EXPECT(SNECK_OK, sneck_release(other, &error));
     sneck_lock_free(other);
+    (void)pthread_mutex_lock(&self.mutex);
+    while (self.inside > 0)
+        (void)pthread_cond_wait(&self.changed, &self.mutex);
+    (void)pthread_mutex_unlock(&self.mutex);
+    assert_null(self.frees);
 }
 
 static void test_events_can_be_polled_for(void **state)
