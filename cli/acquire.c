@@ -9,6 +9,8 @@
 #include "output.h"
 #include "waitline.h"
 
+#define INTERRUPT_AGAIN_MS 20
+
 /* Milliseconds for poll, rounded up. */
 static int poll_timeout(int64_t at_ns)
 {
@@ -44,29 +46,45 @@ static void leave_if_asked_again(const snk_signals *signals)
         _exit(SNK_EXIT_SIGNAL + number);
 }
 
-/* Waits until the set is acquired or not; `interrupted_out` is the signal that ended it, or 0. */
-static snk_lockset_state wait_for(snk_lockset *set, int64_t wait_ms, const snk_signals *signals, snk_waitline *line,
-                                  int *interrupted_out)
+/* One wait. */
+struct wait {
+    snk_lockset *set;
+    const snk_signals *signals;
+    snk_waitline line;
+    int interrupted; /* the signal that is to end it; 0: none so far */
+};
+
+static void sleep_and_act(struct wait *wait, bool *decided_out)
 {
-    int interrupted = 0;
-    snk_lockset_state state = snk_lockset_begin(set, wait_ms);
-    line->give_up_at_ns = set->give_up_at_ns;
-    while (state == SNK_LOCKSET_WAITING) {
-        struct pollfd fds[] = { { .fd = set->done_fd, .events = POLLIN }, { .fd = signals->fd, .events = POLLIN } };
-        int ready = poll(fds, 2, poll_timeout(interrupted != 0 ? SNK_NEVER_NS : line->next_at_ns));
-        if (ready > 0 && fds[1].revents != 0 && interrupted == 0) {
-            interrupted = read_signals(signals, line);
-            if (interrupted != 0)
-                snk_lockset_cancel(set);
-        } else if (ready > 0 && fds[1].revents != 0) {
-            leave_if_asked_again(signals);
-        }
-        if (ready > 0 && fds[0].revents != 0)
-            state = snk_lockset_step(set);
-        if (state == SNK_LOCKSET_WAITING && interrupted == 0)
-            snk_waitline_step(line, snk_lockset_waits_for(set));
+    struct pollfd fds[] = {
+        { .fd = wait->set->done_fd, .events = POLLIN },
+        { .fd = wait->signals->fd, .events = POLLIN },
+    };
+    int timeout_ms = wait->interrupted != 0 ? INTERRUPT_AGAIN_MS : poll_timeout(wait->line.next_at_ns);
+    int ready = poll(fds, 2, timeout_ms);
+    if (ready > 0 && fds[1].revents != 0) {
+        if (wait->interrupted != 0)
+            leave_if_asked_again(wait->signals);
+        else
+            wait->interrupted = read_signals(wait->signals, &wait->line);
     }
-    *interrupted_out = interrupted;
+    *decided_out = ready > 0 && fds[0].revents != 0;
+    if (wait->interrupted != 0 && !*decided_out)
+        snk_lockset_cancel(wait->set);
+}
+
+static snk_lockset_state wait_until_decided(struct wait *wait, int64_t wait_ms)
+{
+    snk_lockset_state state = snk_lockset_begin(wait->set, wait_ms);
+    wait->line.give_up_at_ns = wait->set->give_up_at_ns;
+    while (state == SNK_LOCKSET_WAITING) {
+        bool decided = false;
+        sleep_and_act(wait, &decided);
+        if (decided)
+            state = snk_lockset_step(wait->set);
+        if (state == SNK_LOCKSET_WAITING && wait->interrupted == 0)
+            snk_waitline_step(&wait->line, snk_lockset_waits_for(wait->set));
+    }
     return state;
 }
 
@@ -97,18 +115,17 @@ static int fail(const snk_cli *cli, const snk_lock_flags *flags, const snk_locks
 
 int snk_acquire(const snk_cli *cli, const snk_lock_flags *flags, snk_lockset *set, const snk_signals *signals)
 {
-    snk_waitline line;
-    int interrupted = 0;
-    snk_waitline_init(&line, cli, set->client, SNK_NEVER_NS);
-    snk_lockset_state state = wait_for(set, snk_lock_flags_wait_ms(flags), signals, &line, &interrupted);
-    snk_waitline_clear(&line);
-    if (interrupted != 0) {
+    struct wait wait = { .set = set, .signals = signals };
+    snk_waitline_init(&wait.line, cli, set->client, SNK_NEVER_NS);
+    snk_lockset_state state = wait_until_decided(&wait, snk_lock_flags_wait_ms(flags));
+    snk_waitline_clear(&wait.line);
+    if (wait.interrupted != 0) {
         (void)snk_lockset_release(set, NULL);
-        return SNK_EXIT_SIGNAL + interrupted;
+        return SNK_EXIT_SIGNAL + wait.interrupted;
     }
     if (state == SNK_LOCKSET_FAILED)
         return fail(cli, flags, set);
-    int64_t waited_ms = (snk_now_ns() - line.began_at_ns) / SNK_NS_PER_MS;
+    int64_t waited_ms = (snk_now_ns() - wait.line.began_at_ns) / SNK_NS_PER_MS;
     for (size_t i = 0; i < set->count; i++)
         snk_narrate_acquired(cli, set->members[i].name, sneck_token(set->members[i].lock), waited_ms);
     return SNK_ACQUIRED;

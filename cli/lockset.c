@@ -52,21 +52,9 @@ void snk_lockset_close(snk_lockset *set)
 {
     for (size_t i = 0; i < set->count; i++)
         sneck_lock_free(set->members[i].lock);
-    sneck_request_free(set->request);
     if (set->done_fd >= 0)
         close(set->done_fd);
     *set = (snk_lockset){ .done_fd = -1 };
-}
-
-/* On the client's callback thread. */
-static void on_done(void *context, sneck_status status, const sneck_error *error)
-{
-    snk_lockset *set = context;
-    set->result = *error;
-    set->result.status = status;
-    uint64_t one = 1;
-    ssize_t written = write(set->done_fd, &one, sizeof one);
-    (void)written; /* an eventfd takes a 1 always */
 }
 
 static int64_t remaining_wait_ms(const snk_lockset *set)
@@ -88,15 +76,26 @@ static snk_lockset_state give_up(snk_lockset *set)
     return SNK_LOCKSET_FAILED;
 }
 
+/* The asker. */
+static void *acquire(void *context)
+{
+    snk_lockset *set = context;
+    uint64_t one = 1;
+    sneck_status status = sneck_acquire(set->members[set->held].lock, remaining_wait_ms(set), &set->result);
+    set->result.status = status;
+    ssize_t written = write(set->done_fd, &one, sizeof one);
+    (void)written; /* an eventfd always takes a 1 */
+    return NULL;
+}
+
 /* Asks for members[held]. */
 static snk_lockset_state ask(snk_lockset *set)
 {
-    sneck_error error; /* not set->result: that may be written before the call returns */
-    sneck_status status =
-        sneck_acquire_async(set->members[set->held].lock, remaining_wait_ms(set), on_done, set, &set->request, &error);
-    if (status == SNECK_OK)
+    int failure = pthread_create(&set->asker, NULL, acquire, set);
+    set->is_asking = failure == 0;
+    if (set->is_asking)
         return SNK_LOCKSET_WAITING;
-    set->result = error;
+    snk_fail(&set->result, SNECK_NO_MEMORY, failure, "cannot start a thread: %s", strerror(failure));
     return give_up(set);
 }
 
@@ -130,19 +129,24 @@ snk_lockset_state snk_lockset_step(snk_lockset *set)
     uint64_t count = 0;
     if (read(set->done_fd, &count, sizeof count) != (ssize_t)sizeof count)
         return SNK_LOCKSET_WAITING;
-    sneck_request_free(set->request);
-    set->request = NULL;
+    pthread_join(set->asker, NULL);
+    set->is_asking = false;
     if (set->result.status != SNECK_OK)
         return give_up(set);
     set->held++;
+    if (set->canceled) {
+        snk_fail(&set->result, SNECK_CANCELED, 0, "interrupted");
+        (void)snk_lockset_release(set, NULL);
+        return SNK_LOCKSET_FAILED;
+    }
     return set->held < set->count ? ask(set) : check_all(set);
 }
 
 void snk_lockset_cancel(snk_lockset *set)
 {
-    set->tries_once = true; /* should this one still succeed, the next ones are not waited for */
-    if (set->request != NULL)
-        sneck_cancel(set->request);
+    set->canceled = true; /* should this one still succeed, the next ones are not asked for */
+    if (set->is_asking)
+        sneck_interrupt(set->members[set->held].lock);
 }
 
 const char *snk_lockset_waits_for(const snk_lockset *set)

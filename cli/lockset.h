@@ -1,10 +1,12 @@
 /*
  * Several locks that are taken as one: in the order of their names, one after the other, all or none. Not for several
- * threads at once; only the library's callback thread comes in between, by `done_fd`.
+ * threads at once. A thread of its own does the waiting, so that the caller can go on with signals and the terminal: a
+ * thread that waits in the library is woken at once when the holder dies.
  */
 #ifndef SNK_CLI_LOCKSET_H
 #define SNK_CLI_LOCKSET_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,11 +24,13 @@ typedef struct snk_lockset {
     size_t first; /* the member that was named first */
     size_t held;  /* members[0 … held) are acquired */
 
-    int done_fd;            /* eventfd: the request for members[held] is decided */
-    sneck_request *request; /* owned; NULL: none under way */
-    sneck_error result;     /* written by the callback before it writes done_fd */
-    int64_t give_up_at_ns;  /* SNK_NEVER_NS: wait for ever */
+    pthread_t asker;       /* waits for members[held] */
+    bool is_asking;        /* the asker was started and not joined yet */
+    int done_fd;           /* eventfd: the asker has its answer */
+    sneck_error result;    /* the asker's, until it was joined */
+    int64_t give_up_at_ns; /* SNK_NEVER_NS: wait for ever */
     bool tries_once;
+    bool canceled;
     const char *failed; /* the name that could not be had */
 } snk_lockset;
 
@@ -42,14 +46,17 @@ typedef enum snk_lockset_state {
 sneck_status snk_lockset_open(snk_lockset *set, sneck_client *client, const char *const names[], size_t count,
                               const sneck_lock_options *options, sneck_error *error);
 
-/* Releases what is held, and frees the handles. No request may be under way. */
+/* Releases what is held, and frees the handles. Nothing may be asked for any more. */
 void snk_lockset_close(snk_lockset *set);
 
 /* Starts to acquire. From now on poll done_fd and call snk_lockset_step when it is readable. */
 snk_lockset_state snk_lockset_begin(snk_lockset *set, int64_t wait_ms);
 snk_lockset_state snk_lockset_step(snk_lockset *set);
 
-/* Asks that the acquire end; go on with snk_lockset_step until it does. */
+/*
+ * Asks that the acquire end; go on with snk_lockset_step until it does, and ask again from time to time: it is only
+ * heard by an asker that already waits.
+ */
 void snk_lockset_cancel(snk_lockset *set);
 
 /* The name that is waited for. */
