@@ -16,17 +16,20 @@ typedef struct heard {
     unsigned inside;
 } heard;
 
-#define HEARD_NOTHING { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER }
+#define HEARD_NOTHING                                                                                                  \
+    {                                                                                                                  \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER                                        \
+    }
 
 static void listen(void *context, const sneck_event *event)
 {
     heard *self = context;
     (void)pthread_mutex_lock(&self->mutex);
     if (strlen(self->text) < sizeof self->text - 64) {
-        strcat(self->text, event->name);
-        strcat(self->text, ":");
-        strcat(self->text, sneck_event_kind_name(event->kind));
-        strcat(self->text, " ");
+        test_append(self->text, sizeof self->text, event->name);
+        test_append(self->text, sizeof self->text, ":");
+        test_append(self->text, sizeof self->text, sneck_event_kind_name(event->kind));
+        test_append(self->text, sizeof self->text, " ");
     }
     self->count++;
     self->inside++;
