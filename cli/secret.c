@@ -21,27 +21,14 @@ static const char *find_password(const char *url, const char **end)
     return colon != NULL ? colon + 1 : NULL;
 }
 
-/* A copy that lives as long as the process. They hang together, so that a leak checker finds them. */
-struct kept {
-    struct kept *next;
-    char url[];
-};
-
 char *snk_secret_take_url(char *argument)
 {
-    static struct kept *all;
-    size_t size = strlen(argument) + 1;
-    struct kept *kept = malloc(sizeof *kept + size);
-    if (kept == NULL)
-        return NULL;
-    kept->next = all;
-    all = kept;
-    memcpy(kept->url, argument, size);
+    char *copy = strdup(argument);
     const char *end = NULL;
     const char *start = find_password(argument, &end);
-    if (start != NULL)
+    if (copy != NULL && start != NULL)
         memset(argument + (start - argument), '*', (size_t)(end - start));
-    return kept->url;
+    return copy;
 }
 
 char *snk_secret_strip_url(const char *url)
