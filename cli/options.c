@@ -157,9 +157,12 @@ static void describe_range(const snk_flag *flag, const char *what, char *problem
         snprintf(problem, size, "must be %s", what);
 }
 
-static void set_own(struct parser *parser, const snk_flag *flag, const char *value)
+static void set_own(struct parser *parser, const snk_flag *flag, const char *given)
 {
     static const char duration[] = "a duration such as 250ms, 1.5, 30s, 5m or 1h";
+    const char *value = given != NULL ? given : "";
+    if (parser->options == NULL)
+        return; /* a subcommand without flags of its own */
     void *field = (char *)parser->options + flag->offset;
     char problem[PROBLEM_SIZE] = "";
     int64_t number = 0;

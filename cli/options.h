@@ -47,11 +47,12 @@ typedef enum snk_flag_kind {
 /* Fills the options from the value of a flag; false with what is allowed in `problem` ("must be …"). */
 typedef bool (*snk_flag_parse_fn)(void *options, const char *value, char *problem, size_t problem_size);
 
-typedef struct snk_flag {
-    char letter;       /* 0: none */
-    const char *name;  /* long form without "--"; NULL: none. A table ends with neither */
-    const char *value; /* what --help and messages call its value; NULL: it has none */
-    const char *help;  /* NULL: another spelling, not shown by --help */
+/* The fields stand in the order in which tables are read. */
+typedef struct snk_flag { // NOLINT(clang-analyzer-optin.performance.Padding)
+    char letter;          /* 0: none */
+    const char *name;     /* long form without "--"; NULL: none. A table ends with neither */
+    const char *value;    /* what --help and messages call its value; NULL: it has none */
+    const char *help;     /* NULL: another spelling, not shown by --help */
     snk_flag_kind kind;
     size_t offset; /* of the field in the subcommand's options */
     int64_t min;
