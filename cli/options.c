@@ -209,9 +209,10 @@ static void set_common(struct parser *parser, const snk_flag *flag, char *value)
     snk_cli *cli = &parser->arguments->cli;
     switch ((enum common)flag->max) {
     case COMMON_STORE:
-        cli->store = snk_secret_take_url(value);
-        if (cli->store == NULL)
-            fail(parser, "--store: ", "out of memory");
+        if (!snk_secret_take_url(value, cli->store, sizeof cli->store)) {
+            fail(parser, "--store: ", "the URL is empty or too long");
+            parser->code = SNK_EXIT_CONFIG;
+        }
         break;
     case COMMON_JSON:
         cli->json = true;
@@ -338,7 +339,7 @@ int snk_options_parse(const snk_usage *usage, const snk_cli *given, int argc, ch
 int snk_options_parse_common(int argc, char **argv, snk_arguments *arguments_out)
 {
     (void)argc;
-    *arguments_out = (snk_arguments){ .cli = { 0 } };
+    *arguments_out = (snk_arguments){ .count = 0 };
     struct parser parser = { .arguments = arguments_out, .next = argv + 1, .code = SNK_PARSED };
     return parse(&parser);
 }

@@ -25,9 +25,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
+
 /* The flags that every subcommand has. They may stand before and after the subcommand. */
 typedef struct snk_cli {
-    const char *store; /* --store; NULL: $SNECK_STORE, else the embedded store. Use snk_cli_open_store */
+    char store[SNK_URL_LENGTH_MAX + 1]; /* --store, perhaps with a password; "": not given. Use snk_cli_open_store */
     bool json;
     bool quiet;
     bool verbose;

@@ -87,7 +87,7 @@ def test_a_script_without_interpreter_line_runs():
 
 
 def test_a_bad_url_or_configuration_is_78():
-    for url in ("nonsense", "sqlite:relative", "sqlite:///x?leese=3s", "no-such-store://host"):
+    for url in ("nonsense", "sqlite:relative", "sqlite:///x?leese=3s", "no-such-store://host", "", "sqlite:///" + "x" * 5000):
         done = check(run("--store", url, "door", "--", "echo", "ran"), 78)
         same(done.stdout, "")
         assert done.stderr.startswith("sneck: "), done.stderr
