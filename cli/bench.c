@@ -30,7 +30,7 @@ static const snk_flag flags[] = {
 const snk_usage snk_usage_bench = {
     .name = "bench",
     .operands = "[--time DUR] [--threads N] [--processes N]",
-    .summary = "measures how fast locks are on this store",
+    .summary = "measure how fast locks are on this store",
     .notes = "It uses locks of its own in the store, named sneck-bench/PID. Only ratios within one run mean much.",
     .flags = flags,
 };

@@ -24,7 +24,7 @@ static const snk_flag flags[] = {
 const snk_usage snk_usage_break = {
     .name = "break",
     .operands = "NAME --token N --reason TEXT",
-    .summary = "takes a lock away from its holder by force",
+    .summary = "take a lock away from its holder by force",
     .notes =
         "The holder is told at its next renewal at the latest: until then it may still work. Only a resource that\n"
         "checks tokens is safe from it. Exit code 1: the token is not the current one, and nothing was done.",

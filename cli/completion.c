@@ -14,7 +14,7 @@
 const snk_usage snk_usage_completion = {
     .name = "completion",
     .operands = "bash|zsh|fish",
-    .summary = "prints a script that completes commands, flags and names of locks",
+    .summary = "print a script that completes commands, flags and names of locks",
     .notes = "  bash  source <(sneck completion bash)          in ~/.bashrc\n"
              "  zsh   sneck completion zsh > _sneck            in a folder of $fpath\n"
              "  fish  sneck completion fish | source           in ~/.config/fish/config.fish",
@@ -38,7 +38,7 @@ static bool is_shown(const snk_flag *flag)
     return flag->help != NULL;
 }
 
-/* Prints `text` with a backslash before each character of `special`; "|" becomes " " when choices are listed. */
+/* Prints `text` with a backslash before each character of `special`. */
 static void put_text(const char *text, const char *special)
 {
     for (; *text != '\0'; text++) {
@@ -48,10 +48,15 @@ static void put_text(const char *text, const char *special)
     }
 }
 
+/* The words of "DUR|never" that can be typed as they are: what stands for something else is in capitals. */
 static void put_words(const char *text)
 {
-    for (; *text != '\0'; text++)
-        putchar(*text == '|' ? ' ' : *text);
+    while (*text != '\0') {
+        size_t length = strcspn(text, "|");
+        if (*text >= 'a' && *text <= 'z')
+            printf("%.*s ", (int)length, text);
+        text += length + (text[length] == '|' ? 1 : 0);
+    }
 }
 
 /* Inside '…' of bash and zsh a quote ends the text, comes as \', and begins it again. */

@@ -41,7 +41,7 @@ static const snk_flag flags[] = {
 const snk_usage snk_usage_demo = {
     .name = "demo",
     .operands = "[--svg FILE]",
-    .summary = "shows in 20 seconds what locks, leases and tokens are for",
+    .summary = "show in 20 seconds what locks, leases and tokens are for",
     .notes = "It uses a store of its own in a private folder; --store has no effect.\n"
              "Exit code 0: nothing was oversold where nothing may be (rounds 2 and 4); 1: something was.",
     .flags = flags,

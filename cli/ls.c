@@ -15,7 +15,7 @@
 const snk_usage snk_usage_ls = {
     .name = "ls",
     .operands = "[GLOB]",
-    .summary = "lists the locks that are held or waited for",
+    .summary = "list the locks that are held or waited for",
     .notes = "In GLOB, * and ? match any character, also '/'; quote it for your shell.\n"
              "With -q it prints the names alone, one a line, as they are.",
 };

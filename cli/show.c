@@ -16,7 +16,7 @@
 const snk_usage snk_usage_show = {
     .name = "show",
     .operands = "NAME",
-    .summary = "tells all about one lock: holder, queue, incidents",
+    .summary = "tell all about one lock: holder, queue, incidents",
     .notes = "The token it shows is the one that sneck break wants.",
 };
 

@@ -8,28 +8,34 @@
 
 /* Escaped, a byte becomes four at most (\xNN); a name has at most 512. */
 #define CELL_SIZE 2080
-#define ROOM_FIRST 64
+#define ROOM_FIRST 4096
 #define GAP 2
+
+static bool make_room(snk_table *table, size_t size)
+{
+    if (table->room - table->length >= size)
+        return true;
+    size_t room = 2 * table->room + ROOM_FIRST + size;
+    char *text = realloc(table->text, room);
+    if (text == NULL)
+        return false;
+    table->text = text;
+    table->room = room;
+    return true;
+}
 
 void snk_table_add(snk_table *table, const char *text)
 {
     char escaped[CELL_SIZE];
-    if (table->count == table->room) {
-        size_t room = table->room == 0 ? ROOM_FIRST : 2 * table->room;
-        char **cells = realloc(table->cells, room * sizeof *cells);
-        if (cells == NULL) {
-            table->out_of_memory = true;
-            return;
-        }
-        table->cells = cells;
-        table->room = room;
-    }
-    char *copy = strdup(snk_escape(escaped, sizeof escaped, text));
-    if (copy == NULL) {
+    (void)snk_escape(escaped, sizeof escaped, text);
+    size_t size = strlen(escaped) + 1;
+    if (!make_room(table, size)) {
         table->out_of_memory = true;
         return;
     }
-    table->cells[table->count++] = copy;
+    memcpy(table->text + table->length, escaped, size);
+    table->length += size;
+    table->count++;
 }
 
 /* In characters: what the terminal makes of wide ones is its own affair. */
@@ -41,40 +47,47 @@ static size_t text_width(const char *text)
     return width;
 }
 
+static const char *next_cell(const char *cell)
+{
+    return cell + strlen(cell) + 1;
+}
+
 static void measure(const snk_table *table, size_t widths[SNK_TABLE_COLUMNS_MAX])
 {
-    for (size_t i = 0; i < table->count; i++) {
-        size_t width = text_width(table->cells[i]);
+    const char *cell = table->text;
+    for (size_t i = 0; i < table->count; i++, cell = next_cell(cell)) {
+        size_t width = text_width(cell);
         if (width > widths[i % table->columns])
             widths[i % table->columns] = width;
     }
 }
 
-static void print_row(const snk_table *table, char *const cells[], const size_t widths[])
+/* Prints the row that begins with `cell`, and returns the first cell of the next one. */
+static const char *print_row(const snk_table *table, const char *cell, const size_t widths[])
 {
     size_t owed = 0; /* spaces that only a further text makes necessary */
-    for (size_t i = 0; i < table->columns; i++) {
-        if (cells[i][0] != '\0') {
-            printf("%*s%s", (int)owed, "", cells[i]);
+    for (size_t i = 0; i < table->columns; i++, cell = next_cell(cell)) {
+        if (cell[0] != '\0') {
+            printf("%*s%s", (int)owed, "", cell);
             owed = 0;
         }
-        owed += widths[i] - text_width(cells[i]) + GAP;
+        owed += widths[i] - text_width(cell) + GAP;
     }
     putchar('\n');
+    return cell;
 }
 
 void snk_table_print(const snk_table *table)
 {
     size_t widths[SNK_TABLE_COLUMNS_MAX] = { 0 };
+    const char *cell = table->text;
     measure(table, widths);
     for (size_t i = 0; i + table->columns <= table->count; i += table->columns)
-        print_row(table, table->cells + i, widths);
+        cell = print_row(table, cell, widths);
 }
 
 void snk_table_deinit(snk_table *table)
 {
-    for (size_t i = 0; i < table->count; i++)
-        free(table->cells[i]);
-    free(table->cells);
+    free(table->text);
     *table = (snk_table){ .columns = table->columns };
 }

@@ -9,9 +9,10 @@
 
 typedef struct snk_table {
     size_t columns;
-    char **cells; /* owned, each one too; row by row */
-    size_t count;
+    char *text; /* owned; the cells, row by row, each with its NUL */
+    size_t length;
     size_t room;
+    size_t count;       /* of cells */
     bool out_of_memory; /* something is missing */
 } snk_table;
 

@@ -33,7 +33,7 @@ static const snk_flag flags[] = {
 const snk_usage snk_usage_test = {
     .name = "test",
     .operands = "[-w DUR] NAME",
-    .summary = "tells whether a lock is free",
+    .summary = "tell whether a lock is free",
     .notes = "Exit code 0: free; 75: held, and the holder is printed. It may have changed when you read it: to do\n"
              "something only if a lock is free, use sneck run -n.",
     .flags = flags,

@@ -62,11 +62,12 @@ static bool shelf_access(int fd, uint64_t token, long *left)
 static int fill(const char *path, const char *count)
 {
     FILE *file = fopen(path, "w");
-    if (file == NULL || fprintf(file, "%-20ld %-20d\n", strtol(count, NULL, 10), 0) < 0 || fclose(file) != 0) {
+    bool good = file != NULL && fprintf(file, "%-20ld %-20d\n", strtol(count, NULL, 10), 0) > 0;
+    if (file != NULL && fclose(file) != 0)
+        good = false;
+    if (!good)
         perror(path);
-        return 1;
-    }
-    return 0;
+    return good ? 0 : 1;
 }
 
 /* What happens under the lock. The token was taken when the lock was, and is shown with each access. */

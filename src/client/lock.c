@@ -35,8 +35,8 @@ static sneck_lock *new_lock(sneck_client *client, const sneck_lock_options *opti
     lock->terms = snk_lock_terms(options);
     lock->is_reentrant = options->reentrant;
     if (options->owner == SNECK_OWNER_HANDLE)
-        lock->owner = SNK_OWNER_IS_HANDLE |
-                      (atomic_fetch_add_explicit(&client->handle_count, 1, memory_order_relaxed) + 1);
+        lock->owner =
+            SNK_OWNER_IS_HANDLE | (atomic_fetch_add_explicit(&client->handle_count, 1, memory_order_relaxed) + 1);
     bool has_why = options->why != NULL && options->why[0] != '\0';
     if (has_why)
         lock->why = snk_why_new(options->why);
@@ -183,7 +183,9 @@ sneck_status sneck_acquire_for(sneck_lock *lock, int64_t wait_ms, int64_t lease_
 
 sneck_status sneck_release(sneck_lock *lock, sneck_error *error)
 {
-    if (lock != NULL && snk_forkmark_is_child(&lock->client->fork))
+    if (lock == NULL)
+        return snk_lock_check(lock, error);
+    if (snk_forkmark_is_child(&lock->client->fork))
         return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     sneck_status status = snk_lock_check(lock, error);
     return status == SNECK_OK ? release(lock, snk_lock_owner(lock), error) : status;

@@ -71,6 +71,16 @@ def test_bash_completes_shells():
     same(complete_in_bash("sneck", "completion", ""), list(SHELLS))
 
 
+def test_bash_completes_values():
+    same(complete_in_bash("sneck", "run", "--on-lost", ""), ["kill", "warn"])
+    same(complete_in_bash("sneck", "run", "--renew", ""), ["never"])
+    same(complete_in_bash("sneck", "run", "--lease", ""), [])
+
+
+def test_bash_completes_the_command_to_run():
+    assert "true" in complete_in_bash("sneck", "run", "door", "tru")
+
+
 def test_every_script_has_every_command_and_flag():
     for shell in SHELLS:
         text = script(shell)

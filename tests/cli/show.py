@@ -68,6 +68,15 @@ def test_a_holder_that_died_is_an_incident():
     assert waiter.token > holder.token
 
 
+def test_a_killed_holder_is_replaced_long_before_its_lease_ends():
+    holder = Holder("door", "--lease", "60s")
+    waiter = Waiter("door", "--lease", "60s")
+    holder.process.kill()
+    begun = time.monotonic()
+    waiter.await_turn()
+    assert time.monotonic() - begun < 10 * tap.PATIENCE
+
+
 def test_a_lease_that_ended_is_an_incident():
     holder = Holder("door", "--lease", "500ms")
     os.kill(holder.process.pid, signal.SIGSTOP)

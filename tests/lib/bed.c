@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/error.h"
+
 /* ---- Beds ---- */
 
 static int make_bed(void **state, bool on_disk)
@@ -17,8 +19,10 @@ static int make_bed(void **state, bool on_disk)
     strcpy(bed->url, "memory:");
     if (on_disk) {
         strcpy(bed->directory, "/tmp/sneck-test-XXXXXX");
-        if (mkdtemp(bed->directory) == NULL)
+        if (mkdtemp(bed->directory) == NULL) {
+            free(bed);
             return -1;
+        }
         (void)snprintf(bed->url, sizeof bed->url, "sqlite://%s/locks.db", bed->directory);
     }
     bed->client = test_open(bed, NULL);
@@ -122,6 +126,12 @@ void test_expect(sneck_status expected, sneck_status status, const sneck_error *
         return;
     fail_msg("%s: %s (error.status %s) instead of %s: %s", call, sneck_status_name(status),
              sneck_status_name(error->status), sneck_status_name(expected), error->message);
+}
+
+void test_append(char *to, size_t size, const char *text)
+{
+    size_t length = strlen(to);
+    (void)snk_copy_text(to + length, size - length, text);
 }
 
 int64_t test_now_ms(void)

@@ -1,6 +1,7 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
 #include "store/sqlite/settle.h"
@@ -55,6 +56,19 @@ static sneck_status open_sidecar(snk_sqlite *store, snk_sidecar **sidecar_out, s
     return status;
 }
 
+/*
+ * In turn with the writers: between them, when each waits for its disk, SQLite's own lock is so rarely free that a
+ * reader may not see it within any patience. Without the turn SQLite's busy timeout has to do.
+ */
+static sneck_status open_database(snk_sqlite *store, snk_sidecar *sidecar, sneck_error *error)
+{
+    bool has_turn = snk_sidecar_lock_writer(sidecar, snk_clock_read_ns(CLOCK_MONOTONIC) + SNK_TURN_WAIT_NS);
+    sneck_status status = snk_database_open(&store->database, &store->place, error);
+    if (has_turn)
+        snk_sidecar_unlock_writer(sidecar);
+    return status;
+}
+
 sneck_status snk_attach_locked(snk_sqlite *store, sneck_error *error)
 {
     if (store->sidecar != NULL && store->database.connection != NULL)
@@ -66,7 +80,7 @@ sneck_status snk_attach_locked(snk_sqlite *store, sneck_error *error)
     if (status != SNECK_OK)
         return status;
     if (store->database.connection == NULL)
-        status = snk_database_open(&store->database, &store->place, error);
+        status = open_database(store, sidecar, error);
     snk_sidecar_opened(sidecar);
     if (store->sidecar == NULL) {
         for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++)
