@@ -152,21 +152,22 @@ static int hold_with(struct holder *holder)
     return release(holder, hold_until_end(holder));
 }
 
-static int hold(struct holder *holder, const char *name)
+/* `holder` without its lock. */
+static int hold(struct holder holder, const char *name)
 {
     sneck_client *client = NULL;
     sneck_error error;
     snk_lockset set;
-    int code = snk_lock_flags_open(holder->cli, holder->flags, &client);
+    int code = snk_lock_flags_open(holder.cli, holder.flags, &client);
     if (code != SNK_EXIT_OK)
         return code;
-    sneck_lock_options options = snk_lock_flags_options(holder->flags);
+    sneck_lock_options options = snk_lock_flags_options(holder.flags);
     sneck_status status = snk_lockset_open(&set, client, &name, 1, &options, &error);
-    holder->set = &set;
+    holder.set = &set;
     if (status == SNECK_OK) {
-        code = hold_with(holder);
+        code = hold_with(&holder);
     } else {
-        snk_report(holder->cli, &error);
+        snk_report(holder.cli, &error);
         code = snk_exit_of(status);
     }
     snk_lockset_close(&set);
@@ -199,7 +200,7 @@ int snk_cmd_hold(const snk_cli *given, int argc, char **argv)
         snk_complain(&arguments.cli, "cannot prepare: %s", strerror(errno));
         return SNK_EXIT_INTERNAL;
     }
-    code = hold(&holder, name);
+    code = hold(holder, name);
     snk_narrate_exit(&arguments.cli, code);
     return code;
 }

@@ -7,7 +7,7 @@
 
 const char *snk_cli_store_url(const snk_cli *cli)
 {
-    const char *url = cli->store != NULL ? cli->store : getenv("SNECK_STORE");
+    const char *url = cli->store[0] != '\0' ? cli->store : getenv("SNECK_STORE");
     return url != NULL && url[0] != '\0' ? url : "sqlite:";
 }
 

@@ -22,23 +22,43 @@ static bool read_stat(pid_t pid, char text[STAT_SIZE])
     return length > 0;
 }
 
+/* Fields of the file by their number in proc(5); the name, which may hold any character, is the second. */
+enum field {
+    FIELD_STATE = 3,
+    FIELD_PARENT = 4,
+    FIELD_GROUP = 5,
+    FIELD_THREADS = 20,
+    FIELD_STARTED = 22
+};
+
+static void set_field(snk_process *process, int field, const char *text)
+{
+    unsigned long long number = strtoull(text, NULL, 10);
+    if (field == FIELD_STATE)
+        process->state = *text;
+    else if (field == FIELD_PARENT)
+        process->parent = (pid_t)number;
+    else if (field == FIELD_GROUP)
+        process->group = (pid_t)number;
+    else if (field == FIELD_THREADS)
+        process->threads = (long)number;
+    else if (field == FIELD_STARTED)
+        process->started_at = number;
+}
+
 bool snk_process_read(snk_process *process, pid_t pid)
 {
     char text[STAT_SIZE];
     if (!read_stat(pid, text))
         return false;
-    /* The name in parentheses may itself hold any character: what we want begins after the last ')'. */
-    const char *rest = strrchr(text, ')');
-    int parent = 0;
-    int group = 0;
-    process->pid = pid;
-    if (rest == NULL ||
-        sscanf(rest + 1, " %c %d %d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld %*d %llu",
-               &process->state, &parent, &group, &process->threads, &process->started_at) != 5)
-        return false;
-    process->parent = (pid_t)parent;
-    process->group = (pid_t)group;
-    return true;
+    *process = (snk_process){ .pid = pid };
+    char *rest = strrchr(text, ')');
+    char *next = NULL;
+    int field = FIELD_STATE;
+    for (char *word = rest != NULL ? strtok_r(rest + 1, " ", &next) : NULL; word != NULL && field <= FIELD_STARTED;
+         word = strtok_r(NULL, " ", &next))
+        set_field(process, field++, word);
+    return field > FIELD_STARTED;
 }
 
 bool snk_process_any(bool (*matches)(const snk_process *process, void *context), void *context)

@@ -67,21 +67,23 @@ static sneck_lock_options lock_options(const snk_run_options *options)
     return lock;
 }
 
-static int run_with(snk_job *job, sneck_client *client)
+/* `job` without its locks. */
+static int run_with(snk_job job, sneck_client *client)
 {
     sneck_error error;
     snk_lockset set;
-    sneck_lock_options lock = lock_options(job->options);
-    sneck_status status = snk_lockset_open(&set, client, job->options->names, job->options->name_count, &lock, &error);
+    const snk_run_options *options = job.options;
+    sneck_lock_options lock = lock_options(options);
+    sneck_status status = snk_lockset_open(&set, client, options->names, options->name_count, &lock, &error);
     int code = snk_exit_of(status);
     if (status != SNECK_OK) {
-        snk_report(job->cli, &error);
+        snk_report(job.cli, &error);
     } else {
-        code = snk_acquire(job->cli, &job->options->lock, &set, job->signals);
+        code = snk_acquire(job.cli, &options->lock, &set, job.signals);
         if (code == SNK_ACQUIRED) {
-            job->set = &set;
-            job->acquired_at_ns = snk_now_ns();
-            code = snk_supervise(job);
+            job.set = &set;
+            job.acquired_at_ns = snk_now_ns();
+            code = snk_supervise(&job);
         }
     }
     snk_lockset_close(&set);
@@ -99,7 +101,7 @@ static int run(const snk_cli *cli, const snk_run_options *options, char *const *
     snk_job job = { .cli = cli, .options = options, .signals = &signals, .argv = argv };
     int code = snk_lock_flags_open(cli, &options->lock, &client);
     if (code == SNK_EXIT_OK)
-        code = run_with(&job, client);
+        code = run_with(job, client);
     sneck_close(client);
     snk_signals_close(&signals);
     snk_narrate_exit(cli, code);

@@ -87,7 +87,7 @@ def test_a_script_without_interpreter_line_runs():
 
 
 def test_a_bad_url_or_configuration_is_78():
-    for url in ("nonsense", "sqlite:relative", "sqlite:///x?leese=3s", "no-such-store://host"):
+    for url in ("nonsense", "sqlite:relative", "sqlite:///x?leese=3s", "no-such-store://host", "", "sqlite:///" + "x" * 5000):
         done = check(run("--store", url, "door", "--", "echo", "ran"), 78)
         same(done.stdout, "")
         assert done.stderr.startswith("sneck: "), done.stderr
@@ -234,8 +234,8 @@ def test_the_command_finds_lock_token_store_and_deadline():
     done = check(run("--json", "the door", "--", *python(code)), 0)
     name, token, store, deadline = done.stdout.splitlines()
     same(name, "the door")
-    acquired = json.loads(done.stderr.splitlines()[0])
-    same((acquired["event"], acquired["token"]), ("acquired", int(token)))
+    acquired = [event for event in map(json.loads, done.stderr.splitlines()) if event["event"] == "acquired"]
+    same([event["token"] for event in acquired], [int(token)])
     same(store, os.environ["SNECK_STORE"])
     assert before + 20000 < int(deadline) < time.time() * 1000 + 30000, deadline
 
@@ -293,7 +293,7 @@ def test_signals_of_the_caller_are_as_they_were():
 
 def test_json_tells_each_step():
     done = check(run("--json", "door", "--", "sh", "-c", "exit 3"), 3)
-    events = [json.loads(line) for line in done.stderr.splitlines()]
+    events = [event for event in map(json.loads, done.stderr.splitlines()) if event["event"] != "waiting"]
     same([event["event"] for event in events], ["acquired", "released", "exit"])
     same(events[2]["code"], 3)
 
@@ -420,20 +420,18 @@ def test_several_locks_in_any_order_do_not_deadlock():
 
 
 def test_min_hold_keeps_the_lock_when_the_command_has_ended():
-    clock = Clock()
-    held = Run("--min-hold", "700ms", "door", command=python("say('ready'); sys.exit(6)"))
-    same(held.process.stdout.read(), "")  # the command is over
+    held = Run("--min-hold", "1h", "door", command=python("say('ready'); sys.exit(6)"))
+    tap.wait_until(lambda: all(is_guard(pid) for pid in children(held.pid)))  # the command was waited for
     assert not is_free("door")
+    held.send(signal.SIGTERM)
     held.ends_with(6)
-    assert clock.read() >= 0.7
     assert is_free("door")
 
 
-def test_a_signal_ends_min_hold():
-    held = Run("--min-hold", "1h", "door", command=python("say('ready'); sys.exit(6)"))
-    tap.wait_until(lambda: all(is_guard(pid) for pid in children(held.pid)))  # the command was waited for
-    held.send(signal.SIGTERM)
-    held.ends_with(6)
+def test_min_hold_ends():
+    clock = Clock()
+    check(run("--min-hold", "400ms", "door", "--", "true"), 0)
+    assert clock.read() >= 0.4
     assert is_free("door")
 
 
@@ -445,11 +443,9 @@ def test_a_command_that_takes_longer_than_min_hold_waits_for_nothing():
 
 def test_max_hold_stops_the_command_with_79():
     clock = Clock()
-    held = Run("--max-hold", "500ms", "door", command=python("tell_signals(signal.SIGTERM); say('ready'); wait()"),
-               ready=None)
-    held.expect("ready")
+    held = Run("--max-hold", "2s", "door", command=python("tell_signals(signal.SIGTERM); say('ready'); wait()"))
     held.expect("got SIGTERM")
-    assert clock.read() >= 0.5
+    assert clock.read() >= 2
     os.kill(held.command, signal.SIGKILL)
     held.ends_with(79)
     assert "--max-hold" in held.errors()
@@ -457,7 +453,7 @@ def test_max_hold_stops_the_command_with_79():
 
 
 def test_max_hold_kills_what_does_not_stop():
-    held = Run("--max-hold", "200ms", "--kill-after", "200ms", "door",
+    held = Run("--max-hold", "1s", "--kill-after", "200ms", "door", ready=None,
                command=python("ignore(signal.SIGTERM); say('ready'); wait()"))
     held.ends_with(79)
 
@@ -471,12 +467,12 @@ def test_max_hold_with_warn_gives_the_lock_back_and_lets_the_command_run():
 
 
 def test_the_lock_is_renewed_while_the_command_runs():
-    held = Run("--lease", "600ms", "--kill-after", "50ms", "door", command=WAITS)
+    held = Run("--lease", "2s", "--kill-after", "50ms", "door", command=WAITS)
     token = show("door")["token"]
     clock = Clock()
-    while clock.read() < 2:
+    while clock.read() < 4:
         same(show("door")["token"], token)
-        time.sleep(0.05)
+        time.sleep(0.1)
     held.send(signal.SIGTERM)
     held.ends_with(143)
 

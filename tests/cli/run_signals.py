@@ -28,7 +28,7 @@ def test_a_command_that_dies_of_a_forwarded_signal():
 
 
 def test_a_command_that_ends_by_itself_after_a_signal_keeps_its_code():
-    held = Run("door", command=python("signal.signal(signal.SIGTERM, lambda *_: sys.exit(3)); say('ready'); wait()"))
+    held = Run("door", command=python("end_on(signal.SIGTERM, 3); say('ready'); wait()"))
     held.send(signal.SIGTERM)
     held.ends_with(3)
 
@@ -116,11 +116,12 @@ def test_it_says_what_it_waits_for():
 
 def test_asked_twice_it_kills_what_the_command_left_behind():
     held = Run("door", command=python("""
-        grandchild("ignore(signal.SIGINT, signal.SIGTERM); say('ready'); wait()")
+        grandchild("tell_signals(signal.SIGINT); say('ready'); wait()")
         sys.exit(5)
     """))
     assert "left running" in held.process.stderr.readline()
     held.send(signal.SIGINT)
+    held.expect("got SIGINT")
     held.send(signal.SIGINT)
     held.ends_with(5)
 

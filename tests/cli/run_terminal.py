@@ -81,11 +81,21 @@ def test_the_terminal_is_given_back_by_a_killed_sneck_too():
     terminal.expect("still here")
 
 
-CONTINUES = "tell_signals(signal.SIGCONT); say('ready', os.getppid(), os.getpid()); say('<' + input() + '>'); sys.exit(3)"
+def continued(times):
+    """Code that says each time when it was continued, then reads a line and exits with 3."""
+    return f"""
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])
+        say("ready", os.getppid(), os.getpid())
+        for _ in range({times}):
+            signal.sigwait([signal.SIGCONT])
+            say("continued")
+        say("<" + input() + ">")
+        sys.exit(3)
+    """
 
 
 def test_ctrl_z_stops_it_and_fg_continues_it():
-    command = script("command", CONTINUES)
+    command = script("command", continued(1))
     terminal = Terminal()
     terminal.run(f"{SNECK} run door -- {command}")
     sneck, pid = map(int, terminal.expect(r"ready (\d+) (\d+)").groups())
@@ -95,14 +105,14 @@ def test_ctrl_z_stops_it_and_fg_continues_it():
     terminal.run("echo the shell is ba''ck")
     terminal.expect("is back")
     terminal.run("fg")
-    terminal.expect("got SIGCONT")
+    terminal.expect("continued")
     terminal.run("hello")
     terminal.expect("<hello>")
     terminal.expect_code(3)
 
 
 def test_it_can_be_stopped_and_continued_again_and_again():
-    command = script("command", CONTINUES)
+    command = script("command", continued(5))
     terminal = Terminal()
     terminal.run(f"{SNECK} run door -- {command}")
     terminal.expect("ready")
@@ -110,14 +120,19 @@ def test_it_can_be_stopped_and_continued_again_and_again():
         terminal.type(CTRL_Z)
         terminal.expect("Stopped")
         terminal.run("fg")
-        terminal.expect("got SIGCONT")
+        terminal.expect("continued")
     terminal.run("hello")
     terminal.expect("<hello>")
     terminal.expect_code(3)
 
 
 def test_bg_continues_it_in_the_background():
-    command = script("command", "tell_signals(signal.SIGCONT); say('ready'); signal.pause(); say('foreground', os.tcgetpgrp(0) == os.getpgrp())")
+    command = script("command", """
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])
+        say("ready")
+        signal.sigwait([signal.SIGCONT])
+        say("foreground", os.tcgetpgrp(0) == os.getpgrp())
+    """)
     terminal = Terminal()
     terminal.run(f"{SNECK} run door -- {command}")
     terminal.expect("ready")
@@ -158,11 +173,11 @@ def test_stopped_past_the_lease_it_is_killed_and_never_continued():
 
 def test_without_a_shell_a_stopped_command_goes_on():
     """sneck is alone on its terminal, as under `xterm -e`: nobody could ever continue it."""
-    command = script("command", CONTINUES)
+    command = script("command", continued(1))
     terminal = Terminal(os.environ["SNECK"], "run", "door", "--", *shlex.split(command))
     terminal.expect("ready")
     terminal.type(CTRL_Z)
-    terminal.expect("got SIGCONT")
+    terminal.expect("continued")
     terminal.run("hello")
     terminal.expect("<hello>")
 
@@ -170,7 +185,7 @@ def test_without_a_shell_a_stopped_command_goes_on():
 def test_the_rest_of_a_pipeline_can_use_the_terminal():
     """As `sneck run … | less` does."""
     terminal = Terminal()
-    terminal.run(f"{SNECK} run door -- sh -c 'sleep .3; echo x' | sh -c 'echo rea''dy; read y </dev/tty; cat; echo \"<$y>\"'")
+    terminal.run(f"{SNECK} run door -- sh -c 'echo x; sleep 1' | sh -c 'read x; echo rea''dy; read y </dev/tty; echo \"<$y>\"'")
     terminal.expect("ready")
     terminal.run("hello")
     terminal.expect("<hello>")

@@ -7,24 +7,31 @@ import time
 
 import tap
 
-# What every command below can use: say() tells the test something, and signals are told by their names.
+# What every command below can use. Signals are waited for and not handled: a handler of Python may run late.
 PRELUDE = """
 import os, signal, subprocess, sys, time
+
+told = set()
 
 def say(*words):
     print(*words, flush=True)
 
-def tell_signals(*numbers):
-    for number in numbers:
-        signal.signal(number, lambda number, frame: say("got", signal.Signals(number).name))
+def tell_signals(*numbers):  # from now on wait() tells of these
+    told.update(numbers)
+    signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
 
 def ignore(*numbers):
     for number in numbers:
         signal.signal(number, signal.SIG_IGN)
 
+def end_on(number, code):
+    signal.signal(number, lambda *_: os._exit(code))
+
 def wait():
+    while told:
+        say("got", signal.Signals(signal.sigwait(told)).name)
     while True:
-        signal.pause()
+        time.sleep(0.05)
 
 def grandchild(code):
     return subprocess.Popen([sys.executable, "-c", PRELUDE + code])

@@ -37,10 +37,21 @@ static void test_an_argument_keeps_its_length_and_loses_its_password(void **stat
 {
     (void)state;
     char argument[] = "redis://user:secret@host/0";
-    char *url = snk_secret_take_url(argument);
+    char url[64];
+    assert_true(snk_secret_take_url(argument, url, sizeof url));
     assert_string_equal(url, "redis://user:secret@host/0");
     assert_string_equal(argument, "redis://user:******@host/0");
-    free(url);
+}
+
+static void test_an_argument_that_is_refused_loses_its_password_too(void **state)
+{
+    (void)state;
+    char argument[] = "redis://user:secret@host/0";
+    char empty[] = "";
+    char url[10];
+    assert_false(snk_secret_take_url(argument, url, sizeof url));
+    assert_string_equal(argument, "redis://user:******@host/0");
+    assert_false(snk_secret_take_url(empty, url, sizeof url));
 }
 
 int main(void)
@@ -49,6 +60,7 @@ int main(void)
         cmocka_unit_test(test_a_password_is_taken_out),
         cmocka_unit_test(test_a_url_without_password_stays),
         cmocka_unit_test(test_an_argument_keeps_its_length_and_loses_its_password),
+        cmocka_unit_test(test_an_argument_that_is_refused_loses_its_password_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
