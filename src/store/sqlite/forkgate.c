@@ -27,7 +27,11 @@ static void after_fork_in_parent(void)
 
 static void after_fork_in_child(void)
 {
-    /* Whoever was inside is not in this process. */
+    if (closed) {
+        (void)pthread_rwlock_unlock(&gate);
+        return;
+    }
+    /* Somebody was inside for too long, who is not in this process. */
     static const pthread_rwlock_t open_gate = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
     gate = open_gate;
 }
