@@ -25,6 +25,8 @@
 #include "store/sqlite/sidecar.h"
 #include "store/store.h"
 
+/* How long a thread waits for the store's mutex and the writer mutex together. SQLite's busy timeout comes behind it. */
+#define SNK_TURN_WAIT_NS (2 * SNK_NS_PER_S)
 #define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
 #define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
