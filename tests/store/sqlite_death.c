@@ -460,29 +460,96 @@ static void test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded
     test_store_close(store);
 }
 
-/* Tries to write with a connection of its own, as any program might. 0: it was refused. */
+typedef struct stranger {
+    const place *here;
+    int go[2]; /* a pipe: a byte lets it go */
+} stranger;
+
+/*
+ * Tries to write with a connection of its own, as any program might, once it is told to. 0: it was refused. Forked
+ * before the store is opened: a child would inherit what SQLite knows about the locks of its parent.
+ */
 static int write_as_stranger(void *context)
 {
-    place *here = context;
+    stranger *self = context;
     char path[128];
-    (void)snprintf(path, sizeof path, "%s/locks.db", here->folder);
+    char byte = 0;
     sqlite3 *connection = NULL;
+    (void)snprintf(path, sizeof path, "%s/locks.db", self->here->folder);
+    CHECK(read(self->go[0], &byte, 1) == 1);
     CHECK(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
     CHECK(sqlite3_exec(connection, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_BUSY);
     return 0;
+}
+
+static void expect_refused(stranger *self, test_child *child)
+{
+    assert_int_equal(write(self->go[1], "1", 1), 1);
+    assert_int_equal(test_child_join(child), 0);
 }
 
 /* S10: no descriptor of the database file is closed but SQLite's own, or its locks of the whole process would go. */
 static void test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first(void **state)
 {
     place *here = *state;
+    stranger strangers[2] = { { .here = here }, { .here = here } };
+    test_child children[2];
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(pipe(strangers[i].go), 0);
+        children[i] = test_child_start(write_as_stranger, &strangers[i]);
+    }
     snk_store *store = test_store(here->url);
     assert_int_equal(snk_begin(snk_sqlite_of(store), true, NULL), SNECK_OK);
-    test_in_child(write_as_stranger, here);
+    expect_refused(&strangers[0], &children[0]);
     test_store_close(test_store(here->url));
-    test_in_child(write_as_stranger, here);
+    expect_refused(&strangers[1], &children[1]);
     assert_int_equal(snk_end(snk_sqlite_of(store), true, NULL, NULL), SNECK_OK);
     test_store_close(store);
+}
+
+typedef struct busybody {
+    snk_store *store;
+    _Atomic bool stop;
+} busybody;
+
+static void *keep_busy(void *context)
+{
+    busybody *busy = context;
+    while (!atomic_load(&busy->stop)) {
+        snk_id claim = test_id();
+        (void)test_acquire(busy->store, "busy", &claim, TEST_TRY);
+        (void)test_release(busy->store, "busy", &claim);
+    }
+    return NULL;
+}
+
+static int use_store(void *context)
+{
+    place *here = context;
+    snk_store *store = NULL;
+    CHECK(test_store_open(here->url, &store, NULL) == SNECK_OK);
+    for (int i = 0; i < 10; i++) {
+        snk_id claim = test_id();
+        CHECK(test_acquire(store, "mine", &claim, TEST_TRY).kind == SNK_ANSWER_HELD);
+        CHECK(test_release(store, "mine", &claim).kind == SNK_ANSWER_DONE);
+    }
+    test_store_close(store);
+    return 0;
+}
+
+static void test_a_child_forked_in_the_middle_of_transactions_can_open_the_file(void **state)
+{
+    place *here = *state;
+    busybody busy = { .store = test_store(here->url) };
+    pthread_t threads[2];
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_busy, &busy), 0);
+    for (unsigned round = 0; round < test_scaled(500); round++)
+        test_in_child(use_store, here);
+    atomic_store(&busy.stop, true);
+    for (size_t i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    test_store_close(busy.store);
 }
 
 /* Adds one to a plain file under the lock, many times. */
@@ -543,6 +610,7 @@ int main(void)
         TEST(test_a_process_killed_in_a_transaction_stops_nobody),
         TEST(test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time),
         TEST(test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first),
+        TEST(test_a_child_forked_in_the_middle_of_transactions_can_open_the_file),
         TEST(test_processes_exclude_each_other),
     };
     return cmocka_run_group_tests_name("embedded store and death", tests, NULL, NULL);

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,7 +123,9 @@ static void need_root(void)
 static bool become(uid_t user)
 {
     const gid_t group = GROUP;
-    return setgroups(1, &group) == 0 && setresgid(GROUP, GROUP, GROUP) == 0 && setresuid(user, user, user) == 0;
+    /* The kernel forgets on whose death a process is to die when it changes its user. */
+    return setgroups(1, &group) == 0 && setresgid(GROUP, GROUP, GROUP) == 0 && setresuid(user, user, user) == 0 &&
+           prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
 }
 
 /* ---- permissions ------------------------------------------------------------------------------------------------ */

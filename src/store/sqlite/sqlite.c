@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "store/sqlite/forkgate.h"
 
 static void fail_all(const snk_call *call, snk_answer_kind kind, const sneck_error *error)
 {
@@ -75,7 +76,9 @@ static int liveness_fd(snk_store *base)
 static void close_store(snk_store *base)
 {
     snk_sqlite *store = snk_sqlite_of(base);
+    snk_forkgate_enter();
     snk_database_close(&store->database);
+    snk_forkgate_leave();
     snk_sidecar_unref(store, store->sidecar, false);
     (void)pthread_mutex_destroy(&store->gate);
     (void)pthread_mutex_destroy(&store->mutex);
@@ -136,7 +139,9 @@ sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_o
     sneck_status status = snk_place_init(&store->place, config->url, error);
     if (status == SNECK_OK) {
         pthread_mutex_lock(&store->mutex);
+        snk_forkgate_enter();
         status = snk_attach_locked(store, error);
+        snk_forkgate_leave();
         pthread_mutex_unlock(&store->mutex);
     }
     if (status != SNECK_OK) {

@@ -4,11 +4,12 @@
  * Locks, in the order in which they are taken:
  *
  *   1. snk_sqlite.mutex      threads of this process that use this store's connection
- *   2. the writer mutex      processes (and other stores of this process) that use the file; see sidecar.h
- *   3. SQLite's file lock    programs that know nothing of us
+ *   2. the fork gate         keeps fork() out while SQLite works; see forkgate.h
+ *   3. the writer mutex      processes (and other stores of this process) that use the file; see sidecar.h
+ *   4. SQLite's file lock    programs that know nothing of us
  *      snk_sqlite.gate       taken last, for a few instructions; nothing is called under it
  *
- * Each of 1 to 3 has a time limit: a process that is stopped in the middle of a transaction costs others SNECK_UNAVAILABLE,
+ * Each has a time limit: a process that is stopped in the middle of a transaction costs others SNECK_UNAVAILABLE,
  * never a hang.
  */
 #ifndef SNK_STORE_SQLITE_SQLITE_H

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/mutex.h"
+#include "store/sqlite/forkgate.h"
 #include "store/sqlite/sqlite.h"
 
 /* How long a writer mutex that did not come in time is only tried. */
@@ -132,9 +133,12 @@ sneck_status snk_begin(snk_sqlite *store, bool writes, sneck_error *error)
     int64_t limit_ns = snk_clock_read_ns(CLOCK_MONOTONIC) + SNK_TURN_WAIT_NS;
     if (snk_mutex_lock_until(&store->mutex, limit_ns) != 0)
         return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "the lock file is busy: other threads wait for it too");
+    snk_forkgate_enter();
     sneck_status status = begin_locked(store, writes, limit_ns, error);
-    if (status != SNECK_OK)
+    if (status != SNECK_OK) {
+        snk_forkgate_leave();
         pthread_mutex_unlock(&store->mutex);
+    }
     return status;
 }
 
@@ -170,6 +174,7 @@ sneck_status snk_end(snk_sqlite *store, bool keep, bool *uncertain_out, sneck_er
     }
     if (uncertain_out != NULL)
         *uncertain_out = uncertain;
+    snk_forkgate_leave();
     pthread_mutex_unlock(&store->mutex);
     return status;
 }
