@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "store/sqlite/statements.h"
 
-/* How long SQLite itself waits for its lock, behind the writer mutex: only strangers and stopped processes keep it. */
 #define BOOT_ID_SIZE 37
 /* After a large transaction the journal is cut back to this. */
 #define JOURNAL_BYTES_MAX "1048576"

@@ -60,7 +60,7 @@ typedef struct snk_database {
     snk_file_id id;
 } snk_database;
 
-/* SQLite's own patience with other writers, behind that for the writer mutex. */
+/* SQLite's own patience, behind that for the writer mutex: only strangers and stopped processes keep its lock so long. */
 #define SNK_BUSY_MS 1000
 
 /*

@@ -168,6 +168,17 @@ void snk_sidecar_opened(snk_sidecar *sidecar)
     (void)lock_byte(sidecar->fd, OPENING_BYTE, F_UNLCK);
 }
 
+/*
+ * Whoever watches a client in this slot looks again. Harmless if the slot is another's by now: those who watch that one
+ * merely look once for nothing.
+ */
+static void end_incarnation(snk_slot *slot)
+{
+    (void)atomic_fetch_add(&slot->incarnation, 1);
+    snk_futex_wake(&slot->incarnation, INT32_MAX, true);
+    snk_futex_wake(snk_slot_life_word(slot), INT32_MAX, true);
+}
+
 sneck_status snk_sidecar_take_slot(snk_sidecar *sidecar, const snk_id *client, sneck_error *error)
 {
     uint64_t halves[2];
@@ -177,12 +188,10 @@ sneck_status snk_sidecar_take_slot(snk_sidecar *sidecar, const snk_id *client, s
         if (!lock_byte(sidecar->fd, SNK_SIDECAR_LIVENESS + (off_t)index, F_WRLCK))
             continue;
         snk_slot *slot = &sidecar->file->slots[index];
-        /* First, so that whoever watches the former client here sees that it is another's now. */
-        (void)atomic_fetch_add(&slot->incarnation, 1);
+        end_incarnation(slot);
         atomic_store(&slot->client[0], halves[0]);
         atomic_store(&slot->client[1], halves[1]);
         (void)init_robust(&slot->life);
-        snk_futex_wake(snk_slot_life_word(slot), INT32_MAX, true);
         sidecar->slot = index;
         return SNECK_OK;
     }
@@ -196,7 +205,7 @@ void snk_sidecar_close(snk_sidecar *sidecar, bool abandon)
     if (sidecar->fd >= 0)
         (void)close(sidecar->fd); /* with it the liveness lock goes, unless another process shares the descriptor */
     if (sidecar->slot != SNK_SLOT_NONE && !abandon)
-        snk_futex_wake(snk_slot_life_word(snk_sidecar_slot(sidecar)), INT32_MAX, true); /* whoever watched us looks */
+        end_incarnation(snk_sidecar_slot(sidecar));
     if (sidecar->file != NULL)
         (void)munmap(sidecar->file, sizeof *sidecar->file);
     free(sidecar);

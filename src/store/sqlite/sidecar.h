@@ -32,7 +32,7 @@
 
 typedef struct snk_slot {
     _Atomic uint64_t client[2];   /* whose it is, or was last */
-    _Atomic uint32_t incarnation; /* counts the clients that had it */
+    _Atomic uint32_t incarnation; /* counts up when a client takes it, and when one has left it */
     uint32_t reserved;
     pthread_mutex_t life; /* robust, between processes */
     _Atomic uint32_t words[SNK_SIDECAR_WORDS];

@@ -31,7 +31,7 @@ typedef struct watch {
 
 typedef enum watch_state {
     WATCH_NOTHING, /* nobody to watch */
-    WATCH_SLEEP,   /* sleep on its word, too */
+    WATCH_SLEEP,   /* sleep on a word of its slot, too */
     WATCH_LOOK,    /* it may be dying: look again soon */
     WATCH_GONE     /* it is dead */
 } watch_state;
@@ -74,7 +74,8 @@ static watch_state look(watch *watched, snk_futex_word *word_out, int64_t now_ns
         if (atomic_compare_exchange_weak(word, &value, value | FUTEX_WAITERS))
             value |= FUTEX_WAITERS;
     }
-    if ((uint16_t)atomic_load(&slot->incarnation) != watched->incarnation)
+    uint32_t incarnation = atomic_load(&slot->incarnation);
+    if ((uint16_t)incarnation != watched->incarnation)
         return WATCH_GONE;
     if ((value & FUTEX_TID_MASK) != 0 && (value & FUTEX_OWNER_DIED) == 0) {
         watched->owned = true;
@@ -89,7 +90,10 @@ static watch_state look(watch *watched, snk_futex_word *word_out, int64_t now_ns
     }
     if (!snk_slot_is_alive(watched->sidecar, watched->slot, watched->incarnation))
         return WATCH_GONE;
-    return marked ? WATCH_LOOK : WATCH_NOTHING;
+    if (marked)
+        return WATCH_LOOK;
+    *word_out = (snk_futex_word){ .word = &slot->incarnation, .expected = incarnation, .shared = true };
+    return WATCH_SLEEP;
 }
 
 static int64_t least(int64_t a, int64_t b)
