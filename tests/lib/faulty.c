@@ -1,6 +1,7 @@
 #include "faulty.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "client/client.h"
@@ -53,6 +54,8 @@ static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *w
                           int64_t until_ns)
 {
     snk_store *inner = of(store)->inner;
+    while (atomic_load(&of(store)->is_deaf))
+        (void)usleep(10000);
     return inner->ops->wait(inner, ticket, word, expected, until_ns);
 }
 
