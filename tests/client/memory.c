@@ -85,6 +85,7 @@ static void sweep(test_bed *bed, attempt_fn attempt)
         allocations_left = allowed;
         bool done = attempt(bed, &error);
         allocations_left = -1;
+        assert_false(allowed == 0 && done); /* nothing here works without memory */
         if (!has_failed) {
             if (!done)
                 fail_msg("with all memory: %s", error.message);
