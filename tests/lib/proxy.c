@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define CHUNK 16384
+#define POLL_MS 2
 
 typedef struct proxied {
     fault_proxy *proxy;
@@ -118,7 +119,7 @@ static void *serve(void *argument)
         short from_server = mode == PROXY_STALL_REPLIES ? 0 : POLLIN;
         struct pollfd polled[] = { { .fd = pair->client, .events = from_client },
                                    { .fd = pair->server, .events = from_server } };
-        if (poll(polled, 2, 2) <= 0)
+        if (poll(polled, 2, POLL_MS) <= 0)
             continue;
         if (from_client == 0 && (polled[0].revents & (POLLERR | POLLHUP)) != 0 && client_is_gone(pair))
             break;
@@ -186,4 +187,5 @@ void proxy_harm(fault_proxy *proxy, proxy_mode mode, const char *match)
     proxy->mode = PROXY_PASS;
     proxy->match = match;
     proxy->mode = (int)mode;
+    sleep_ms(2 * POLL_MS); /* those that poll for the old mode are through by then */
 }
