@@ -201,12 +201,15 @@ static void set_own(struct parser *parser, const snk_flag *flag, const char *val
         fail_value(parser, flag, value, problem);
 }
 
+/* The URL lives until the process ends. Volatile, so that it really stays here, where a leak checker finds it. */
+static char *volatile kept_store;
+
 static void set_common(struct parser *parser, const snk_flag *flag, char *value)
 {
     snk_cli *cli = &parser->arguments->cli;
     switch ((enum common)flag->max) {
     case COMMON_STORE:
-        cli->store = snk_secret_take_url(value);
+        cli->store = kept_store = snk_secret_take_url(value);
         if (cli->store == NULL)
             fail(parser, "--store: ", "out of memory");
         break;

@@ -27,7 +27,7 @@
 
 /* The flags that every subcommand has. They may stand before and after the subcommand. */
 typedef struct snk_cli {
-    const char *store; /* --store; NULL: $SNECK_STORE, else the embedded store. Use snk_store_open */
+    const char *store; /* --store; NULL: $SNECK_STORE, else the embedded store. Use snk_cli_open_store */
     bool json;
     bool quiet;
     bool verbose;
