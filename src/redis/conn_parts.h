@@ -22,7 +22,7 @@
  * thread was: who gives the role back sees to that, and who wakes up looks again. A reply is taken off the ring, and its
  * driver's count lowered, in one critical section; so nobody becomes the reader with nothing left to come.
  *
- * Cork: a reader that completes replies while 16 or more calls are in flight lets the woken threads add their next
+ * Cork: a reader that completes replies while SNK_REDIS_CORK_AT or more calls are in flight lets the woken threads add their next
  * commands without sending (`corks`), and sends them in one go when it has woken all. Whoever uncorks flushes.
  *
  * Giving a connection up (`broken`): all calls are settled at once; those who hold a role are told by hanging up, and
@@ -42,7 +42,7 @@
 
 #define SNK_REDIS_RECEIVE_SIZE 16384
 #define SNK_REDIS_WAKES_MAX 64
-#define SNK_REDIS_CORK_AT 16 /* calls in flight; see facts in bench/redis_io.c */
+#define SNK_REDIS_CORK_AT 8 /* calls in flight; measured with bench/redis_io.c */
 
 /* call.stage */
 enum {
