@@ -1,0 +1,1 @@
+redis.call('HSET', lock, owner, levels)
