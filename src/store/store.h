@@ -136,6 +136,12 @@ void snk_store_submit(snk_store *store, snk_call *call);
 /* Does one request and returns with its answer. */
 void snk_store_ask(snk_store *store, const snk_claim *claim, snk_answer *answer_out);
 
+/*
+ * The query keys that stores of this scheme know beside those that every store has (prefix, lease, watchdog, retry),
+ * ending with NULL; NULL when there is no such scheme.
+ */
+const char *const *snk_store_keys(const char *scheme);
+
 /* Each store's constructor; store.c chooses by scheme. */
 sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);

@@ -1,0 +1,58 @@
+/*
+ * Asynchronous requests. The renewer is their agent; the keeper ends their waits; the dispatcher tells their results.
+ *
+ * A request has a reference of the dispatcher until `done` was called, one of the renewer until it has nothing left to
+ * do for it, and perhaps the user's. It pins its entry and refers to its client, so that it can be cancelled at any time.
+ */
+#ifndef SNK_CLIENT_ASYNC_H
+#define SNK_CLIENT_ASYNC_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "client/agent.h"
+#include "client/entry.h"
+#include "client/timers.h"
+#include "client/turn.h"
+#include "sneck.h"
+
+#define SNK_REQUEST_SENDS_MAX 4
+
+struct sneck_request {
+    _Atomic uint32_t references;
+    bool is_release;
+    bool is_asked;       /* the machine knows the waiter, or knew it; under entry.mutex */
+    bool is_completed;   /* handed to the dispatcher; under entry.mutex */
+    snk_agent agent;     /* the result is in agent.waiter.result */
+    sneck_client *client; /* a reference */
+    snk_entry *entry;     /* pinned */
+    sneck_done_fn done;
+    void *context;
+    snk_timer timeout;    /* in keeper.timeouts */
+    snk_link ready_link;  /* under renewer.mutex */
+    snk_link waiting_link; /* renewer only */
+    snk_link done_link;   /* under events.mutex */
+    uint32_t send_count;  /* what a thread that must not wait has left to the renewer; under entry.mutex */
+    snk_send sends[SNK_REQUEST_SENDS_MAX];
+};
+
+/* A turn woke the request's waiter, or decided it. */
+void snk_request_woken_locked(snk_turn *turn, sneck_request *request);
+
+/* The renewer's work on a request. `news`: the store may have news. True: it is still waiting. */
+bool snk_request_run(sneck_request *request, bool news);
+/* True when the request waits with a claim in the store's queue. */
+bool snk_request_is_queued(sneck_request *request);
+
+/* The keeper's: its time is over. */
+void snk_request_time_out(sneck_request *request);
+
+/* The dispatcher's: tells the result. */
+void snk_request_tell(sneck_request *request);
+
+void snk_request_ref(sneck_request *request);
+void snk_request_unref(sneck_request *request);
+
+#endif

@@ -1,0 +1,39 @@
+/*
+ * Claims that nobody wants any more, released by their id until the store answers, with growing pauses. Run by the
+ * renewer. A chase ends unanswered when the claim's lease, and the time in which its acquire might still arrive, are
+ * over.
+ */
+#ifndef SNK_CLIENT_CHASER_H
+#define SNK_CLIENT_CHASER_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/timers.h"
+#include "engine/claim.h"
+#include "sneck.h"
+
+typedef struct snk_chaser {
+    pthread_mutex_t mutex; /* before timers.mutex; never with another one */
+    snk_timers timers;     /* of chases */
+    size_t count;          /* of chases; under mutex */
+    int64_t pause_until_ns; /* the store does not answer: not before; renewer only */
+    uint32_t failures;      /* in a row; renewer only */
+} snk_chaser;
+
+void snk_chaser_init(snk_chaser *chaser);
+/* Forgets what is left. */
+void snk_chaser_deinit(snk_chaser *chaser);
+
+/* False when out of memory. The renewer is told. */
+bool snk_chaser_add(sneck_client *client, const char *name, const snk_send *send);
+
+/* When there is something to do; SNK_NEVER_NS: nothing. */
+int64_t snk_chaser_next_ns(snk_chaser *chaser);
+/* Does what is due, up to a number. */
+void snk_chaser_run(sneck_client *client, int64_t now_ns);
+/* Tries everything once more that is left, until `until_ns`. */
+void snk_chaser_finish(sneck_client *client, int64_t until_ns);
+
+#endif

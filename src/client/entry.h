@@ -1,0 +1,46 @@
+/* One lock name in one client: the machine of that lock, and what hangs on it. */
+#ifndef SNK_CLIENT_ENTRY_H
+#define SNK_CLIENT_ENTRY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "client/timers.h"
+#include "engine/machine.h"
+
+typedef struct snk_ear snk_ear;
+
+/*
+ * Lives while a handle, a hold, a waiter or a pin needs it. A pin may be set under any one of registry.mutex,
+ * entry.mutex and the mutex of a heap that the entry is in; an entry is freed with all of them in hand and no pin set.
+ */
+typedef struct snk_entry {
+    pthread_mutex_t mutex;
+    snk_machine machine;      /* under mutex */
+    snk_hold first_hold;      /* memory for the usual case of one hold; under mutex */
+    snk_timer renewal;        /* in renewer.timers: machine.timer_at_ns */
+    snk_timer deadline;       /* in keeper.deadlines: machine.deadline */
+    _Atomic int64_t *mirror;  /* borrowed; NULL: none; under mutex */
+    snk_ear *ears;            /* of handles that want to hear of loss or events; under mutex */
+    struct snk_entry *next;   /* in its bucket; under registry.mutex */
+    snk_link link;            /* in registry.entries; under registry.mutex */
+    _Atomic uint32_t pins;
+    uint32_t handles;         /* under registry.mutex */
+    uint32_t hash;
+    bool first_hold_is_used;  /* by the machine, or promised to a waiter; under mutex */
+    char name[];
+} snk_entry;
+
+static inline void snk_entry_pin(snk_entry *entry)
+{
+    (void)atomic_fetch_add_explicit(&entry->pins, 1, memory_order_relaxed);
+}
+
+/* Memory for a hold; NULL when out of memory. */
+snk_hold *snk_entry_new_hold_locked(snk_entry *entry);
+void snk_entry_free_hold_locked(snk_entry *entry, snk_hold *hold);
+
+#endif

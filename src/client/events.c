@@ -1,0 +1,335 @@
+#include "client/events.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "client/async.h"
+#include "client/client.h"
+#include "client/thread.h"
+
+const char *sneck_event_kind_name(sneck_event_kind kind)
+{
+    switch (kind) {
+    case SNECK_EVENT_ACQUIRED:
+        return "acquired";
+    case SNECK_EVENT_RELEASED:
+        return "released";
+    case SNECK_EVENT_RENEWED:
+        return "renewed";
+    case SNECK_EVENT_RENEWAL_FAILED:
+        return "renewal-failed";
+    case SNECK_EVENT_LOST:
+        return "lost";
+    }
+    return "?";
+}
+
+void snk_events_init(snk_events *events)
+{
+    (void)pthread_mutex_init(&events->mutex, NULL);
+    (void)pthread_cond_init(&events->work, NULL);
+    (void)pthread_cond_init(&events->returned, NULL);
+    snk_event_queue_init(&events->callbacks);
+    snk_event_queue_init(&events->readers);
+    snk_list_init(&events->done);
+    events->fd = -1;
+}
+
+static void discard(sneck_client *client, snk_event_queue *queue)
+{
+    snk_record record;
+    while (snk_event_queue_pop(queue, &record))
+        snk_registry_unpin(&client->registry, record.entry);
+    snk_event_queue_deinit(queue);
+}
+
+void snk_events_deinit(sneck_client *client)
+{
+    snk_events *events = &client->events;
+    discard(client, &events->callbacks);
+    discard(client, &events->readers);
+    if (events->fd >= 0)
+        (void)close(events->fd);
+    (void)pthread_cond_destroy(&events->returned);
+    (void)pthread_cond_destroy(&events->work);
+    (void)pthread_mutex_destroy(&events->mutex);
+}
+
+/* ---- In ---- */
+
+static bool has_listener_locked(const sneck_client *client, const snk_entry *entry)
+{
+    if (client->settings.on_event != NULL)
+        return true;
+    for (const snk_ear *ear = entry->ears; ear != NULL; ear = ear->next)
+        if (ear->on_event != NULL)
+            return true;
+    return false;
+}
+
+/* Queues a copy that pins the entry; what it pushed out is added to `unpin`. */
+static size_t push_locked(snk_event_queue *queue, const snk_record *record, snk_entry **unpin)
+{
+    snk_entry_pin(record->entry);
+    snk_entry *dropped = snk_event_queue_push(queue, record);
+    if (dropped == NULL)
+        return 0;
+    *unpin = dropped;
+    return 1;
+}
+
+static void set_readable_locked(const snk_events *events, bool readable)
+{
+    uint64_t count = 1;
+    ssize_t rc = readable ? write(events->fd, &count, sizeof count) : read(events->fd, &count, sizeof count);
+    (void)rc; /* the descriptor does not block: it is already as it should be */
+}
+
+static size_t queue_note_locked(sneck_client *client, const snk_record *record, bool for_callbacks, snk_entry **unpin)
+{
+    snk_events *events = &client->events;
+    size_t count = 0;
+    if (for_callbacks && snk_event_queue_is_open(&events->callbacks)) {
+        count += push_locked(&events->callbacks, record, unpin);
+        (void)pthread_cond_signal(&events->work);
+    }
+    if (snk_event_queue_is_open(&events->readers)) {
+        count += push_locked(&events->readers, record, unpin + count);
+        set_readable_locked(events, true);
+    }
+    return count;
+}
+
+size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_actions *actions, snk_entry *unpin[])
+{
+    snk_events *events = &client->events;
+    if (actions->note_count == 0 || !atomic_load_explicit(&events->is_wanted, memory_order_acquire))
+        return 0;
+    bool for_callbacks = has_listener_locked(client, entry);
+    int64_t time_ms = snk_wall_us() / 1000;
+    size_t count = 0;
+    (void)pthread_mutex_lock(&events->mutex);
+    for (uint32_t i = 0; i < actions->note_count; i++) {
+        snk_record record = {
+            .entry = entry,
+            .note = actions->notes[i],
+            .time_ms = time_ms,
+            .number = ++events->number,
+        };
+        count += queue_note_locked(client, &record, for_callbacks, unpin + count);
+    }
+    (void)pthread_mutex_unlock(&events->mutex);
+    return count;
+}
+
+void snk_events_push_done(sneck_client *client, sneck_request *request)
+{
+    snk_events *events = &client->events;
+    (void)pthread_mutex_lock(&events->mutex);
+    snk_list_append(&events->done, &request->done_link);
+    (void)pthread_cond_signal(&events->work);
+    (void)pthread_mutex_unlock(&events->mutex);
+}
+
+uint64_t snk_events_number(sneck_client *client)
+{
+    (void)pthread_mutex_lock(&client->events.mutex);
+    uint64_t number = client->events.number;
+    (void)pthread_mutex_unlock(&client->events.mutex);
+    return number;
+}
+
+/* ---- Out, by callback ---- */
+
+static void fill_event(sneck_event *event, const snk_record *record)
+{
+    const snk_note *note = &record->note;
+    event->kind = note->kind;
+    event->status = note->status;
+    event->token = note->token;
+    event->time_ms = record->time_ms;
+    event->remaining_ms = note->remaining_ns / SNK_NS_PER_MS;
+    (void)snk_copy_text(event->name, sizeof event->name, record->entry->name);
+    (void)snk_copy_text(event->message, sizeof event->message, note->message);
+}
+
+static snk_ear *next_ear_locked(const snk_entry *entry, uint64_t number)
+{
+    for (snk_ear *ear = entry->ears; ear != NULL; ear = ear->next)
+        if (ear->on_event != NULL && ear->heard < number)
+            return ear;
+    return NULL;
+}
+
+/* Marks the ear as being called: from now on it is not freed until end_call. */
+static snk_ear *begin_call(sneck_client *client, const snk_record *record, sneck_event_fn *on_event, void **context)
+{
+    snk_entry *entry = record->entry;
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_ear *ear = next_ear_locked(entry, record->number);
+    if (ear != NULL) {
+        ear->heard = record->number;
+        *on_event = ear->on_event;
+        *context = ear->event_context;
+        (void)pthread_mutex_lock(&client->events.mutex);
+        client->events.calling = ear;
+        (void)pthread_mutex_unlock(&client->events.mutex);
+    }
+    (void)pthread_mutex_unlock(&entry->mutex);
+    return ear;
+}
+
+static void end_call(sneck_client *client)
+{
+    (void)pthread_mutex_lock(&client->events.mutex);
+    client->events.calling = NULL;
+    (void)pthread_cond_broadcast(&client->events.returned);
+    (void)pthread_mutex_unlock(&client->events.mutex);
+}
+
+static void deliver(sneck_client *client, const snk_record *record)
+{
+    sneck_event event;
+    fill_event(&event, record);
+    if (client->settings.on_event != NULL)
+        client->settings.on_event(client->settings.event_context, &event);
+    sneck_event_fn on_event = NULL;
+    void *context = NULL;
+    while (begin_call(client, record, &on_event, &context) != NULL) {
+        on_event(context, &event);
+        end_call(client);
+    }
+    snk_registry_unpin(&client->registry, record->entry);
+}
+
+static void *run(void *argument)
+{
+    sneck_client *client = argument;
+    snk_events *events = &client->events;
+    (void)pthread_mutex_lock(&events->mutex);
+    for (;;) {
+        snk_record record;
+        snk_link *link = snk_list_first(&events->done);
+        if (link != NULL) {
+            snk_list_remove(link);
+            (void)pthread_mutex_unlock(&events->mutex);
+            snk_request_tell(SNK_CONTAINER(link, sneck_request, done_link));
+        } else if (snk_event_queue_pop(&events->callbacks, &record)) {
+            (void)pthread_mutex_unlock(&events->mutex);
+            deliver(client, &record);
+        } else if (events->is_stopping) {
+            break;
+        } else {
+            (void)pthread_cond_wait(&events->work, &events->mutex);
+            continue;
+        }
+        (void)pthread_mutex_lock(&events->mutex);
+    }
+    (void)pthread_mutex_unlock(&events->mutex);
+    return NULL;
+}
+
+static sneck_status start_locked(sneck_client *client, sneck_error *error)
+{
+    snk_events *events = &client->events;
+    if (events->is_running)
+        return SNECK_OK;
+    if (events->is_stopping)
+        return snk_fail(error, SNECK_INVALID, 0, "the client is being closed");
+    if (!snk_event_queue_open(&events->callbacks))
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for the queue of events");
+    sneck_status status = snk_thread_start(&events->thread, "sneck-callbacks", run, client, error);
+    events->is_running = status == SNECK_OK;
+    if (events->is_running)
+        atomic_store_explicit(&events->is_wanted, true, memory_order_release);
+    return status;
+}
+
+sneck_status snk_events_start(sneck_client *client, sneck_error *error)
+{
+    (void)pthread_mutex_lock(&client->events.mutex);
+    sneck_status status = start_locked(client, error);
+    (void)pthread_mutex_unlock(&client->events.mutex);
+    return status;
+}
+
+void snk_events_stop(sneck_client *client)
+{
+    snk_events *events = &client->events;
+    (void)pthread_mutex_lock(&events->mutex);
+    bool was_running = events->is_running;
+    events->is_stopping = true;
+    (void)pthread_cond_signal(&events->work);
+    (void)pthread_mutex_unlock(&events->mutex);
+    if (!was_running)
+        return;
+    (void)pthread_join(events->thread, NULL);
+    (void)pthread_mutex_lock(&events->mutex);
+    events->is_running = false;
+    (void)pthread_mutex_unlock(&events->mutex);
+}
+
+bool snk_events_is_dispatcher(sneck_client *client)
+{
+    snk_events *events = &client->events;
+    (void)pthread_mutex_lock(&events->mutex);
+    bool is_dispatcher = events->is_running && pthread_equal(events->thread, pthread_self());
+    (void)pthread_mutex_unlock(&events->mutex);
+    return is_dispatcher;
+}
+
+void snk_events_await(sneck_client *client, const snk_ear *ear)
+{
+    snk_events *events = &client->events;
+    (void)pthread_mutex_lock(&events->mutex);
+    if (!events->is_running || !pthread_equal(events->thread, pthread_self()))
+        while (events->calling == ear)
+            (void)pthread_cond_wait(&events->returned, &events->mutex);
+    (void)pthread_mutex_unlock(&events->mutex);
+}
+
+/* ---- Out, by descriptor ---- */
+
+static int open_readers_locked(snk_events *events)
+{
+    if (events->fd >= 0)
+        return events->fd;
+    if (!snk_event_queue_open(&events->readers))
+        return -1;
+    events->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (events->fd < 0)
+        snk_event_queue_deinit(&events->readers);
+    else
+        atomic_store_explicit(&events->is_wanted, true, memory_order_release);
+    return events->fd;
+}
+
+int sneck_event_fd(sneck_client *client)
+{
+    if (snk_client_check(client, NULL) != SNECK_OK)
+        return -1;
+    (void)pthread_mutex_lock(&client->events.mutex);
+    int fd = open_readers_locked(&client->events);
+    (void)pthread_mutex_unlock(&client->events.mutex);
+    return fd;
+}
+
+bool sneck_event_next(sneck_client *client, sneck_event *event_out)
+{
+    if (event_out == NULL || snk_client_check(client, NULL) != SNECK_OK)
+        return false;
+    snk_events *events = &client->events;
+    snk_record record;
+    (void)pthread_mutex_lock(&events->mutex);
+    bool found = events->fd >= 0 && snk_event_queue_pop(&events->readers, &record);
+    if (found && snk_list_is_empty(&events->readers.queued))
+        set_readable_locked(events, false);
+    (void)pthread_mutex_unlock(&events->mutex);
+    if (!found)
+        return false;
+    fill_event(event_out, &record);
+    snk_registry_unpin(&client->registry, record.entry);
+    return true;
+}

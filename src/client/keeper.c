@@ -1,0 +1,118 @@
+#include "client/keeper.h"
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "client/async.h"
+#include "client/client.h"
+#include "client/perform.h"
+#include "client/thread.h"
+
+void snk_keeper_init(snk_keeper *keeper)
+{
+    snk_timers_init(&keeper->deadlines);
+    snk_timers_init(&keeper->timeouts);
+}
+
+void snk_keeper_deinit(snk_keeper *keeper)
+{
+    snk_timers_deinit(&keeper->deadlines);
+    snk_timers_deinit(&keeper->timeouts);
+}
+
+void snk_keeper_call(sneck_client *client)
+{
+    snk_parking_call_and_wake(&client->keeper.parking);
+}
+
+static void pin_entry(snk_timer *timer)
+{
+    snk_entry_pin(SNK_CONTAINER(timer, snk_entry, deadline));
+}
+
+static void pin_request(snk_timer *timer)
+{
+    snk_request_ref(SNK_CONTAINER(timer, sneck_request, timeout));
+}
+
+/*
+ * News about no claim at all: the step looks at the clock, which is all that is wanted here. It leaves renewals and
+ * looks that are due to the renewer, because this thread must not wait for the store.
+ */
+static void look_at_clock(sneck_client *client, snk_entry *entry)
+{
+    snk_turn turn;
+    snk_event event = { .kind = SNK_EVENT_NEWS };
+    snk_turn_run(&turn, client, entry, &event);
+    snk_perform_chases(&turn);
+}
+
+static int64_t serve(sneck_client *client)
+{
+    snk_keeper *keeper = &client->keeper;
+    int64_t now_ns = snk_now_ns();
+    snk_timer *timer = NULL;
+    while ((timer = snk_timers_pop(&keeper->deadlines, now_ns, pin_entry)) != NULL) {
+        snk_entry *entry = SNK_CONTAINER(timer, snk_entry, deadline);
+        look_at_clock(client, entry);
+        snk_registry_unpin(&client->registry, entry);
+    }
+    while ((timer = snk_timers_pop(&keeper->timeouts, now_ns, pin_request)) != NULL) {
+        sneck_request *request = SNK_CONTAINER(timer, sneck_request, timeout);
+        snk_request_time_out(request);
+        snk_request_unref(request);
+    }
+    int64_t deadline_ns = snk_timers_next(&keeper->deadlines);
+    int64_t timeout_ns = snk_timers_next(&keeper->timeouts);
+    return deadline_ns < timeout_ns ? deadline_ns : timeout_ns;
+}
+
+static void *run(void *argument)
+{
+    sneck_client *client = argument;
+    snk_keeper *keeper = &client->keeper;
+    const snk_store_ops *ops = client->store->ops;
+    if (ops->adopt_thread != NULL)
+        ops->adopt_thread(client->store);
+    atomic_store_explicit(&keeper->adopted, 1, memory_order_release);
+    snk_futex_wake(&keeper->adopted, 1, false);
+    while (!atomic_load_explicit(&keeper->is_stopping, memory_order_acquire)) {
+        int64_t until_ns = serve(client);
+        if (!snk_parking_begin(&keeper->parking))
+            continue;
+        int64_t now_ns = snk_now_ns();
+        snk_futex_word word = { .word = &keeper->parking.word, .expected = SNK_ASLEEP };
+        if (until_ns > now_ns)
+            (void)snk_futex_wait_any(&word, 1, until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns);
+        snk_parking_end(&keeper->parking);
+    }
+    if (ops->disown_thread != NULL)
+        ops->disown_thread(client->store);
+    return NULL;
+}
+
+sneck_status snk_keeper_start(sneck_client *client, sneck_error *error)
+{
+    snk_keeper *keeper = &client->keeper;
+    if (keeper->is_running)
+        return SNECK_OK;
+    sneck_status status = snk_thread_start(&keeper->thread, "sneck-keeper", run, client, error);
+    if (status != SNECK_OK)
+        return status;
+    keeper->is_running = true;
+    while (atomic_load_explicit(&keeper->adopted, memory_order_acquire) == 0) {
+        snk_futex_word word = { .word = &keeper->adopted, .expected = 0 };
+        (void)snk_futex_wait_any(&word, 1, SNK_NEVER_NS);
+    }
+    return SNECK_OK;
+}
+
+void snk_keeper_stop(sneck_client *client)
+{
+    snk_keeper *keeper = &client->keeper;
+    if (!keeper->is_running)
+        return;
+    atomic_store_explicit(&keeper->is_stopping, true, memory_order_release);
+    snk_keeper_call(client);
+    (void)pthread_join(keeper->thread, NULL);
+    keeper->is_running = false;
+}

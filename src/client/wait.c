@@ -1,0 +1,152 @@
+#include "client/wait.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "client/agent.h"
+#include "client/perform.h"
+
+/* One acquire of one thread, on its stack. */
+typedef struct wait {
+    sneck_lock *lock;
+    snk_agent agent;
+    int64_t until_ns;
+    uint64_t ticket; /* of the claim that the thread waits with; 0: it waits for others of this process only */
+    bool news;       /* the store said that there may be some */
+    int cancel_state; /* the caller's */
+} wait;
+
+static bool is_registered(const snk_seek *seek)
+{
+    return seek->state == SNK_SEEK_QUEUED || seek->state == SNK_SEEK_ASKING;
+}
+
+/*
+ * Word and ticket are read under entry.mutex, in which also every step that could change them is taken: so whatever
+ * happens from here on finds the word ASLEEP, and no wake-up is lost.
+ */
+static bool begin_sleep_locked(wait *self)
+{
+    const snk_seek *seek = &self->agent.waiter.seek;
+    self->ticket = is_registered(seek) ? seek->ticket : 0;
+    return snk_parking_begin(&self->agent.parking);
+}
+
+static void sleep_until_called(wait *self)
+{
+    snk_store *store = self->lock->client->store;
+    _Atomic uint32_t *word = &self->agent.parking.word;
+    if (self->ticket != 0) {
+        self->news = store->ops->wait(store, self->ticket, word, SNK_ASLEEP, self->until_ns);
+        return;
+    }
+    int64_t timeout_ns = self->until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : self->until_ns - snk_now_ns();
+    snk_futex_word sleeper = { .word = word, .expected = SNK_ASLEEP };
+    if (timeout_ns > 0)
+        (void)snk_futex_wait_any(&sleeper, 1, timeout_ns);
+}
+
+/* Releases what the thread was given while it was being cancelled. */
+static void release_again(wait *self)
+{
+    snk_turn turn;
+    snk_event event = { .kind = SNK_EVENT_RELEASE, .owner = self->agent.waiter.owner };
+    snk_turn_run(&turn, self->lock->client, self->lock->entry, &event);
+    snk_perform(&turn, NULL);
+}
+
+/* The thread was cancelled in its sleep and will not come back: it leaves nothing behind. */
+static void on_cancel(void *argument)
+{
+    wait *self = argument;
+    sneck_client *client = self->lock->client;
+    snk_entry *entry = self->lock->entry;
+    snk_turn turn;
+    snk_turn_init(&turn, client, entry);
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_agent_give_up_locked(&self->agent, &turn, SNECK_CANCELED);
+    snk_agent_end_locked(&self->agent, entry);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_turn_end(&turn);
+    snk_perform(&turn, NULL);
+    if (self->agent.waiter.result.status == SNECK_OK)
+        release_again(self);
+    snk_gate_leave(&client->gate);
+}
+
+/* The only place where a thread can be cancelled. */
+static void sleep_cancellably(wait *self)
+{
+    pthread_cleanup_push(on_cancel, self);
+    (void)pthread_setcancelstate(self->cancel_state, NULL);
+    sleep_until_called(self);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cleanup_pop(0);
+}
+
+/* One round: goes on, or gives up, or sleeps and then goes on. True when it is decided. */
+static bool go_round(wait *self)
+{
+    snk_entry *entry = self->lock->entry;
+    snk_turn turn;
+    snk_turn_init(&turn, self->lock->client, entry);
+    (void)pthread_mutex_lock(&entry->mutex);
+    bool sleeps = false;
+    if (self->agent.waiter.decided)
+        snk_turn_take_sends(&turn, NULL, 0);
+    else if (snk_now_ns() >= self->until_ns)
+        snk_agent_give_up_locked(&self->agent, &turn, SNECK_TIMEOUT);
+    else if (self->news || self->agent.news || self->agent.waiter.interrupted || !begin_sleep_locked(self))
+        snk_agent_go_on_locked(&self->agent, &turn, self->news);
+    else
+        sleeps = true;
+    self->news = false;
+    bool decided = self->agent.waiter.decided;
+    if (decided)
+        snk_agent_end_locked(&self->agent, entry);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (sleeps) {
+        sleep_cancellably(self);
+        snk_parking_end(&self->agent.parking);
+        return false;
+    }
+    snk_turn_end(&turn);
+    snk_perform(&turn, NULL);
+    return decided;
+}
+
+/* The thread has a request in flight, or must wait; the gate was entered under entry.mutex. */
+static void wait_until_decided(wait *self, snk_turn *turn, int64_t wait_ms)
+{
+    self->until_ns = snk_wait_until_ns(wait_ms);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &self->cancel_state);
+    snk_perform(turn, NULL);
+    while (!go_round(self))
+        ;
+    snk_gate_leave(&self->lock->client->gate);
+    (void)pthread_setcancelstate(self->cancel_state, NULL);
+}
+
+sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, sneck_error *error)
+{
+    wait self;
+    self.lock = lock;
+    self.news = false;
+    snk_agent_init(&self.agent, lock, terms, wait_ms);
+    snk_entry *entry = lock->entry;
+    snk_turn turn;
+    snk_turn_init(&turn, lock->client, entry);
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_agent_ask_locked(&self.agent, &turn);
+    bool decided = self.agent.waiter.decided;
+    /* Whoever gets here before the machine is closed is let in: closing waits only after it has closed all machines. */
+    if (decided)
+        snk_agent_end_locked(&self.agent, entry);
+    bool stays = (!decided || turn.actions.send_count > 0) && snk_gate_enter(&lock->client->gate);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_turn_end(&turn);
+    if (stays)
+        wait_until_decided(&self, &turn, wait_ms);
+    return snk_fail_as(error, &self.agent.waiter.result);
+}

@@ -1,0 +1,198 @@
+/* Looking at locks, and breaking holds. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/glob.h"
+#include "store/sqlite/settle.h"
+#include "store/view.h"
+
+/* The columns client, slot, generation, pid, owner, host, why from `column` on. False: it is over, or unsound. */
+static bool read_party(snk_sqlite *store, sqlite3_stmt *statement, int column, int64_t expires_ns, sneck_party *party)
+{
+    snk_stamp stamp;
+    if (!snk_column_stamp(store, statement, column, &stamp) ||
+        snk_fate_of(store, &stamp, expires_ns) != SNK_FATE_ALIVE)
+        return false;
+    party->pid = sqlite3_column_int64(statement, column + 3);
+    party->owner = snk_column_text(statement, column + 4);
+    party->host = snk_column_text(statement, column + 5);
+    party->why = snk_column_text(statement, column + 6);
+    party->remaining_ms = (expires_ns - store->now_ns) / SNK_NS_PER_MS;
+    return true;
+}
+
+static int64_t age_ms(const snk_sqlite *store, int64_t since_ns)
+{
+    return store->now_ns > since_ns ? (store->now_ns - since_ns) / SNK_NS_PER_MS : 0;
+}
+
+static bool show_holder(snk_sqlite *store, snk_view *view)
+{
+    sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_SHOW_LOCK);
+    bool found = false;
+    if (!snk_step(store, statement, &found))
+        return false;
+    if (!found)
+        return true;
+    view->info.token = (uint64_t)sqlite3_column_int64(statement, 0);
+    sneck_party holder = { .age_ms = age_ms(store, sqlite3_column_int64(statement, 4)) };
+    if (sqlite3_column_type(statement, 1) != SQLITE_NULL &&
+        read_party(store, statement, 6, sqlite3_column_int64(statement, 3), &holder))
+        snk_view_hold(view, &holder, (uint64_t)sqlite3_column_int64(statement, 2),
+                      sqlite3_column_int(statement, 5) != 0);
+    (void)sqlite3_reset(statement);
+    return store->code == SQLITE_OK;
+}
+
+static bool show_waiters(snk_sqlite *store, snk_view *view)
+{
+    sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_SHOW_QUEUE);
+    bool found = false;
+    while (snk_step(store, statement, &found) && found) {
+        sneck_party waiter = { .age_ms = age_ms(store, sqlite3_column_int64(statement, 1)) };
+        if (read_party(store, statement, 2, sqlite3_column_int64(statement, 0), &waiter))
+            snk_view_waiter(view, &waiter);
+    }
+    return store->code == SQLITE_OK;
+}
+
+static bool show_incidents(snk_sqlite *store, snk_view *view)
+{
+    sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_SHOW_INCIDENTS);
+    bool found = false;
+    if (statement != NULL)
+        (void)sqlite3_bind_int64(statement, 2, store->wall_us / 1000 - (int64_t)SNK_INCIDENT_AGE_S * 1000);
+    while (snk_step(store, statement, &found) && found) {
+        snk_view_incident(view, &(sneck_incident){ .time_ms = sqlite3_column_int64(statement, 0),
+                                                   .kind = snk_column_text(statement, 1),
+                                                   .owner = snk_column_text(statement, 2),
+                                                   .text = snk_column_text(statement, 3),
+                                                   .token = (uint64_t)sqlite3_column_int64(statement, 4) });
+    }
+    return store->code == SQLITE_OK;
+}
+
+/* Shows the lock of store.resource. */
+static void show(snk_sqlite *store, snk_view *view)
+{
+    snk_view_reset(view);
+    snk_view_name(view, store->resource + strlen(store->prefix));
+    (void)(show_holder(store, view) && show_waiters(store, view) && show_incidents(store, view));
+}
+
+sneck_status snk_sqlite_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error)
+{
+    snk_sqlite *store = snk_sqlite_of(base);
+    sneck_status status = snk_begin(store, false, error);
+    if (status != SNECK_OK)
+        return status;
+    snk_set_resource(store, name);
+    show(store, view);
+    status = snk_end(store, true, NULL, error);
+    if (status != SNECK_OK)
+        return status;
+    if (view->out_of_memory)
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    return snk_ok(error);
+}
+
+/*
+ * Finds the first lock after `cursor` (a full name, moved on) that is held or waited for and matches, and shows it; the
+ * cursor is "" when there is none. A transaction a lock, so that a long list stops nobody.
+ */
+static sneck_status show_next(snk_sqlite *store, const char *pattern, char cursor[SNK_RESOURCE_SIZE], snk_view *view,
+                              sneck_error *error)
+{
+    sneck_status status = snk_begin(store, false, error);
+    if (status != SNECK_OK)
+        return status;
+    size_t prefix_length = strlen(store->prefix);
+    bool found = true;
+    bool matches = false;
+    while (found && !matches) {
+        sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_SHOW_NEXT);
+        if (statement != NULL)
+            (void)sqlite3_bind_text(statement, 1, cursor, -1, SQLITE_TRANSIENT);
+        if (!snk_step(store, statement, &found) || !found)
+            break;
+        (void)snk_copy_text(cursor, SNK_RESOURCE_SIZE, snk_column_text(statement, 0));
+        (void)sqlite3_reset(statement);
+        found = strncmp(cursor, store->prefix, prefix_length) == 0;
+        matches = found && snk_glob_matches(pattern, cursor + prefix_length);
+    }
+    if (matches) {
+        (void)snk_copy_text(store->resource, sizeof store->resource, cursor);
+        show(store, view);
+    } else {
+        cursor[0] = '\0';
+    }
+    return snk_end(store, true, NULL, error);
+}
+
+sneck_status snk_sqlite_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context,
+                             sneck_error *error)
+{
+    snk_sqlite *store = snk_sqlite_of(base);
+    snk_view *view = snk_view_new();
+    if (view == NULL)
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    char cursor[SNK_RESOURCE_SIZE];
+    (void)snk_copy_text(cursor, sizeof cursor, store->prefix);
+    sneck_status status = snk_ok(error);
+    bool goes_on = true;
+    while (goes_on) {
+        status = show_next(store, pattern, cursor, view, error);
+        if (status == SNECK_OK && view->out_of_memory)
+            status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+        goes_on = status == SNECK_OK && cursor[0] != '\0';
+        /* One whose holder and waiters have all died meanwhile is free. Nothing is locked: it may call the store. */
+        if (goes_on && (view->info.held || view->info.waiter_count > 0))
+            goes_on = callback(context, view);
+    }
+    snk_view_free(view);
+    return status;
+}
+
+/* Ends the hold with that token; the queue moves on. */
+static void break_row(snk_sqlite *store, uint64_t token, const char *text, bool *broken_out)
+{
+    snk_lock_row row;
+    if (!snk_lock_find(store, &row) || !snk_settle_holder(store, &row) || !snk_settle_queue(store, &row))
+        return;
+    if (row.held && row.token_first == token) {
+        if (!snk_incident_add(store, &row, "broken", text))
+            return;
+        row.held = false;
+        *broken_out = true;
+        if (!snk_settle_queue(store, &row))
+            return;
+    }
+    (void)snk_lock_store(store, &row);
+}
+
+sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token, const char *reason,
+                              sneck_error *error)
+{
+    snk_sqlite *store = snk_sqlite_of(base);
+    sneck_status status = snk_begin(store, true, error);
+    if (status != SNECK_OK)
+        return status;
+    char text[SNK_WHY_LENGTH_MAX + SNK_HOST_LENGTH_MAX + 48];
+    (void)snprintf(text, sizeof text, "%.200s (by pid %lld on %s)", reason, (long long)store->identity.pid,
+                   store->identity.host);
+    bool broken = false;
+    bool uncertain = false;
+    snk_set_resource(store, name);
+    break_row(store, token, text, &broken);
+    status = snk_end(store, true, &uncertain, error);
+    if (uncertain && error != NULL)
+        error->status = SNECK_UNKNOWN;
+    if (status != SNECK_OK)
+        return uncertain ? SNECK_UNKNOWN : status;
+    if (!broken)
+        return snk_fail(error, SNECK_CONFLICT, 0, "%.120s is not held with token %llu", name,
+                        (unsigned long long)token);
+    return snk_ok(error);
+}

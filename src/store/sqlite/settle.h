@@ -1,0 +1,28 @@
+/* Ends what is over: holds and waiting claims whose lease has ended or whose client has died. */
+#ifndef SNK_STORE_SQLITE_SETTLE_H
+#define SNK_STORE_SQLITE_SETTLE_H
+
+#include "store/sqlite/rows.h"
+
+typedef enum snk_fate {
+    SNK_FATE_ALIVE,
+    SNK_FATE_EXPIRED,
+    SNK_FATE_DIED
+} snk_fate;
+
+snk_fate snk_fate_of(const snk_sqlite *store, const snk_stamp *stamp, int64_t expires_ns);
+
+/* Ends the hold if it is over, and notes the incident. */
+bool snk_settle_holder(snk_sqlite *store, snk_lock_row *row);
+
+/* If the lock is free: offers it to the first live claim of the queue; those before it are removed. */
+bool snk_settle_queue(snk_sqlite *store, snk_lock_row *row);
+
+/*
+ * Removes what is over right before `place`, and finds whom to watch from there: the claim before, or the holder for
+ * the first. `*expires_out` is when that one's lease ends.
+ */
+bool snk_settle_before(snk_sqlite *store, snk_lock_row *row, int64_t place, snk_stamp *watched_out,
+                       int64_t *expires_out);
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * The embedded store: claims in an SQLite file, waiters on futexes in a mapped file beside it.
+ *
+ * Locks, in the order in which they are taken:
+ *
+ *   1. snk_sqlite.mutex      threads of this process that use this store's connection
+ *   2. the writer mutex      processes (and other stores of this process) that use the file; see sidecar.h
+ *   3. SQLite's file lock    programs that know nothing of us
+ *      snk_sqlite.gate       taken last, for a few instructions; nothing is called under it
+ *
+ * Each of 1 to 3 has a time limit: a process that is stopped in the middle of a transaction costs others SNECK_UNAVAILABLE,
+ * never a hang.
+ */
+#ifndef SNK_STORE_SQLITE_SQLITE_H
+#define SNK_STORE_SQLITE_SQLITE_H
+
+#include <pthread.h>
+
+#include "base/limits.h"
+#include "base/list.h"
+#include "store/sqlite/database.h"
+#include "store/sqlite/liveness.h"
+#include "store/sqlite/path.h"
+#include "store/sqlite/sidecar.h"
+#include "store/store.h"
+
+#define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
+/* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
+#define SNK_WAKES_MAX (2 * SNK_RENEW_BATCH_MAX)
+
+/* A word to raise once the transaction is committed. */
+typedef struct snk_wake {
+    uint16_t slot;
+    uint16_t word;
+} snk_wake;
+
+typedef struct snk_sqlite {
+    snk_store base;
+
+    /* Set when it is opened. */
+    snk_identity identity;
+    char prefix[SNK_PREFIX_LENGTH_MAX + 1];
+    int64_t retry_ns;
+    void (*log)(void *context, sneck_log_level level, const char *text);
+    void *log_context;
+
+    pthread_mutex_t mutex; /* guards what follows, up to the gate */
+    snk_place place;
+    snk_database database;     /* connection NULL: not open */
+    bool forget_own;           /* the database was replaced: claims of ours in the new one are no more */
+    bool stamp_own;            /* the sidecar was replaced: claims of ours get the new slot */
+    int64_t distrust_until_ns; /* somebody keeps the writer mutex: until then, only try it */
+    uint32_t reap_countdown;
+    char reap_after[SNK_RESOURCE_SIZE]; /* rows up to here were looked at */
+
+    /* Of the transaction that runs; under mutex. */
+    bool has_writer;
+    bool writes;
+    int code;       /* first SQLite error, or SQLITE_OK */
+    int64_t now_ns; /* read after the transaction began */
+    int64_t wall_us;
+    char resource[SNK_RESOURCE_SIZE]; /* the lock that is being dealt with: prefix and name */
+    uint32_t words_before[SNK_SIDECAR_WORDS]; /* our words before the transaction began */
+    size_t wake_count;
+    snk_wake wakes[SNK_WAKES_MAX];
+
+    pthread_mutex_t gate;
+    snk_sidecar *sidecar; /* changed under mutex and gate, read under either; holders of a reference need neither */
+    snk_sidecar *adopted; /* under gate: whose life mutex a thread of the client has; NULL: none */
+
+    _Atomic uint32_t words_seen[SNK_SIDECAR_WORDS]; /* what waits without a ticket have reported */
+} snk_sqlite;
+
+static inline snk_sqlite *snk_sqlite_of(snk_store *store)
+{
+    return SNK_CONTAINER(store, snk_sqlite, base);
+}
+
+/* The futex word of a claim, in its client's slot. */
+static inline uint32_t snk_word_of(const snk_id *claim)
+{
+    return claim->bytes[0] % SNK_SIDECAR_WORDS;
+}
+
+/* attach.c: the files behind the store, and what to do when they were replaced. */
+
+/* Opens what is not open. */
+sneck_status snk_attach_locked(snk_sqlite *store, sneck_error *error);
+
+/* Closes what is at its path no more. True when something was. */
+bool snk_detach_replaced_locked(snk_sqlite *store);
+
+/* Inside a write transaction after a replacement: brings the claims of this client in line. */
+void snk_settle_own_locked(snk_sqlite *store);
+
+/* A reference to the sidecar that is used now; NULL: none. Give it back with snk_sidecar_unref. */
+snk_sidecar *snk_sidecar_ref(snk_sqlite *store);
+void snk_sidecar_unref(snk_sqlite *store, snk_sidecar *sidecar, bool abandon);
+
+/* transaction.c */
+
+/*
+ * Locks the store, waits for its turn and begins a transaction. On anything but SNECK_OK nothing is locked.
+ */
+sneck_status snk_begin(snk_sqlite *store, bool writes, sneck_error *error);
+
+/*
+ * Ends the transaction, unlocks, and wakes whom it has news for. If store.code is an error, or `keep` is false, it is
+ * rolled back. `*uncertain_out` (may be NULL) is set when nobody knows whether it was committed.
+ */
+sneck_status snk_end(snk_sqlite *store, bool keep, bool *uncertain_out, sneck_error *error);
+
+/* Notes the lock that the following steps deal with. */
+void snk_set_resource(snk_sqlite *store, const char *name);
+
+/* Raises the word of that claim after the commit. */
+void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim);
+
+/* claims.c: one request, inside a transaction. False: store.code says why. */
+bool snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
+
+/* wait.c */
+uint64_t snk_ticket_make(const snk_sqlite *store, const snk_id *claim, const snk_stamp *watched);
+bool snk_sqlite_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
+
+/* reap.c: now and then removes rows of locks that nobody uses. */
+void snk_reap(snk_sqlite *store);
+
+/* look.c */
+sneck_status snk_sqlite_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);
+sneck_status snk_sqlite_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context,
+                             sneck_error *error);
+sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token, const char *reason,
+                              sneck_error *error);
+
+#endif

@@ -1,0 +1,167 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/futex.h"
+#include "store/sqlite/sqlite.h"
+
+/* How long a thread waits for the store's mutex and the writer mutex together. SQLite's busy timeout comes behind it. */
+#define TURN_WAIT_NS (2 * SNK_NS_PER_S)
+/* How long a writer mutex that did not come in time is only tried. */
+#define DISTRUST_NS (2 * SNK_NS_PER_S)
+#define REPLACED_TRIES 5
+
+void snk_set_resource(snk_sqlite *store, const char *name)
+{
+    (void)snprintf(store->resource, sizeof store->resource, "%s%s", store->prefix, name);
+}
+
+void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim)
+{
+    if (stamp->generation != store->sidecar->generation || stamp->slot >= SNK_SIDECAR_SLOTS ||
+        store->wake_count >= SNK_WAKES_MAX)
+        return;
+    store->wakes[store->wake_count++] =
+        (snk_wake){ .slot = (uint16_t)stamp->slot, .word = (uint16_t)snk_word_of(claim) };
+}
+
+static void deliver_wakes(snk_sqlite *store)
+{
+    for (size_t i = 0; i < store->wake_count; i++) {
+        snk_slot *slot = &store->sidecar->file->slots[store->wakes[i].slot];
+        _Atomic uint32_t *word = &slot->words[store->wakes[i].word];
+        (void)atomic_fetch_add(word, 1);
+        snk_futex_wake(word, INT_MAX, true);
+    }
+}
+
+static void take_turn(snk_sqlite *store, int64_t limit_ns)
+{
+    int64_t now_ns = snk_now_ns();
+    if (now_ns < store->distrust_until_ns)
+        limit_ns = 0;
+    store->has_writer = snk_sidecar_lock_writer(store->sidecar, limit_ns);
+    if (!store->has_writer && limit_ns != 0)
+        store->distrust_until_ns = now_ns + DISTRUST_NS;
+}
+
+static void end_turn(snk_sqlite *store)
+{
+    if (store->has_writer)
+        snk_sidecar_unlock_writer(store->sidecar);
+    store->has_writer = false;
+}
+
+static int run(snk_sqlite *store, snk_statement which)
+{
+    return snk_database_run(&store->database, snk_database_statement(&store->database, which));
+}
+
+/* Never leaves a transaction open: a connection that cannot roll back is closed, and opened again by the next call. */
+static void roll_back(snk_sqlite *store)
+{
+    if (sqlite3_get_autocommit(store->database.connection) != 0)
+        return;
+    (void)run(store, SNK_SQL_ROLLBACK);
+    if (sqlite3_get_autocommit(store->database.connection) == 0)
+        snk_database_close(&store->database);
+}
+
+/* Whether both files are those at their paths: otherwise others use other files by now. */
+static bool files_are_current(const snk_sqlite *store)
+{
+    return snk_file_is(store->place.database, &store->database.id) &&
+           snk_file_is(store->place.sidecar, &store->sidecar->id);
+}
+
+static sneck_status begin_once(snk_sqlite *store, bool writes, int64_t limit_ns, sneck_error *error)
+{
+    take_turn(store, limit_ns);
+    /* Before the transaction: news that comes after it changes the words, and no wait for it sleeps over that. */
+    for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++)
+        store->words_before[i] = atomic_load_explicit(&snk_sidecar_slot(store->sidecar)->words[i], memory_order_acquire);
+    int code = run(store, writes ? SNK_SQL_BEGIN_WRITE : SNK_SQL_BEGIN_READ);
+    if (code != SQLITE_OK) {
+        sneck_status status = snk_database_fail(&store->database, &store->place, code, error);
+        roll_back(store);
+        end_turn(store);
+        return status;
+    }
+    store->code = SQLITE_OK;
+    store->writes = writes;
+    store->wake_count = 0;
+    store->now_ns = snk_now_ns();
+    store->wall_us = snk_wall_us();
+    return SNECK_OK;
+}
+
+static sneck_status begin_locked(snk_sqlite *store, bool writes, int64_t limit_ns, sneck_error *error)
+{
+    for (int try = 0; try < REPLACED_TRIES; try++) {
+        sneck_status status = snk_attach_locked(store, error);
+        if (status == SNECK_OK)
+            status = begin_once(store, writes, limit_ns, error);
+        if (status != SNECK_OK)
+            return status;
+        if (files_are_current(store)) {
+            if (writes && (store->forget_own || store->stamp_own))
+                snk_settle_own_locked(store);
+            return SNECK_OK;
+        }
+        roll_back(store);
+        end_turn(store);
+        (void)snk_detach_replaced_locked(store);
+    }
+    return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s is replaced again and again", store->place.database);
+}
+
+sneck_status snk_begin(snk_sqlite *store, bool writes, sneck_error *error)
+{
+    int64_t limit_ns = snk_clock_read_ns(CLOCK_MONOTONIC) + TURN_WAIT_NS;
+    struct timespec limit = snk_timespec(limit_ns);
+    if (pthread_mutex_clocklock(&store->mutex, CLOCK_MONOTONIC, &limit) != 0)
+        return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "the lock file is busy: other threads wait for it too");
+    sneck_status status = begin_locked(store, writes, limit_ns, error);
+    if (status != SNECK_OK)
+        pthread_mutex_unlock(&store->mutex);
+    return status;
+}
+
+/*
+ * A failed COMMIT leaves the transaction open (BUSY) or has rolled it back (FULL): then it did not happen. After any
+ * other error the journal may or may not be gone, so nobody knows.
+ */
+static bool is_uncertain(int code)
+{
+    return (code & 0xFF) != SQLITE_BUSY && (code & 0xFF) != SQLITE_FULL && (code & 0xFF) != SQLITE_NOMEM;
+}
+
+sneck_status snk_end(snk_sqlite *store, bool keep, bool *uncertain_out, sneck_error *error)
+{
+    bool uncertain = false;
+    bool committed = false;
+    if (store->code == SQLITE_OK && keep) {
+        store->code = run(store, SNK_SQL_COMMIT);
+        committed = store->code == SQLITE_OK;
+        uncertain = !committed && is_uncertain(store->code);
+    }
+    sneck_status status = SNECK_OK;
+    if (store->code != SQLITE_OK)
+        status = snk_database_fail(&store->database, &store->place, store->code, error);
+    roll_back(store);
+    end_turn(store);
+    if (committed) {
+        if (store->writes) {
+            store->forget_own = false;
+            store->stamp_own = false;
+        }
+        deliver_wakes(store);
+    }
+    if (uncertain_out != NULL)
+        *uncertain_out = uncertain;
+    pthread_mutex_unlock(&store->mutex);
+    return status;
+}

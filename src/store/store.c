@@ -1,0 +1,73 @@
+#include "store/store.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/futex.h"
+#include "base/limits.h"
+
+typedef struct scheme {
+    const char *name;
+    sneck_status (*open)(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+    const char *const *keys; /* of its own, beside those that every store has; ends with NULL */
+} scheme;
+
+static const char *const no_keys[] = { NULL };
+static const char *const sqlite_keys[] = { "file_mode", NULL };
+
+static const scheme schemes[] = {
+    { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
+    { .name = "memory", .open = snk_memory_open, .keys = no_keys },
+};
+
+static const scheme *find_scheme(const char *name)
+{
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        if (strcmp(schemes[i].name, name) == 0)
+            return &schemes[i];
+    }
+    return NULL;
+}
+
+const char *const *snk_store_keys(const char *scheme_name)
+{
+    const scheme *found = find_scheme(scheme_name);
+    return found == NULL ? NULL : found->keys;
+}
+
+sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    *store_out = NULL;
+    const scheme *found = find_scheme(config->url->scheme);
+    if (found == NULL)
+        return snk_fail(error, SNECK_UNSUPPORTED, 0, "there is no store \"%.40s:\"; known are sqlite: and memory:",
+                        config->url->scheme);
+    return found->open(config, store_out, error);
+}
+
+void snk_store_submit(snk_store *store, snk_call *call)
+{
+    call->store = store;
+    store->ops->submit(store, call);
+}
+
+static void note_answered(snk_call *call)
+{
+    _Atomic uint32_t *answered = call->context;
+    atomic_store_explicit(answered, 1, memory_order_release); /* pairs with the load in snk_store_ask */
+    snk_futex_wake(answered, 1, false);
+}
+
+void snk_store_ask(snk_store *store, const snk_claim *claim, snk_answer *answer_out)
+{
+    _Atomic uint32_t answered = 0;
+    snk_call call = { .claims = claim, .answers = answer_out, .count = 1, .done = note_answered, .context = &answered };
+    /* The call borrows this stack frame, so the thread must not be cancelled away from under it. */
+    int cancel_state = PTHREAD_CANCEL_ENABLE;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    snk_store_submit(store, &call);
+    while (atomic_load_explicit(&answered, memory_order_acquire) == 0)
+        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &answered }, 1, SNK_NEVER_NS);
+    (void)pthread_setcancelstate(cancel_state, NULL);
+}

@@ -1,0 +1,233 @@
+/* Renewal, the end of leases, and what is left of a hold that was lost. */
+#include "bed.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/supervise.h"
+#include "engine/deadline.h"
+
+/* Short leases with frequent renewals: loss by force is found soon, and a slow machine does not lose by itself. */
+static sneck_lock_options quick(void)
+{
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 2000;
+    options.renew_ms = 30;
+    return options;
+}
+
+static void await_loss(sneck_lock *lock)
+{
+    int fd = sneck_lost_fd(lock);
+    assert_true(fd >= 0);
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
+}
+
+static void test_renewal_keeps_a_lock_over_three_leases(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 300;
+    options.renew_ms = 30;
+    sneck_lock *lock = test_mutex(bed->client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    uint64_t token = sneck_token(lock);
+    assert_false(test_readable(sneck_lost_fd(lock), 3 * 300 + 100));
+    assert_true(sneck_token(lock) == token);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+}
+
+static void test_a_hold_for_a_time_ends_with_it(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *lock = test_mutex(bed->client, "a", NULL);
+    int64_t began_ms = test_now_ms();
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, 200, &error));
+    assert_in_range(sneck_remaining_ms(lock), 0, 200);
+    await_loss(lock);
+    assert_true(test_now_ms() - began_ms >= 150);
+    assert_false(sneck_is_held(lock));
+    assert_int_equal(sneck_hold_count(lock), 0);
+    assert_true(sneck_token(lock) == 0);
+    assert_true(sneck_remaining_ms(lock) == 0);
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    EXPECT(SNECK_NOT_OWNER, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(lock, TEST_PATIENCE_MS, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+}
+
+static void test_a_hold_for_a_time_can_be_extended(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *lock = test_mutex(bed->client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, 400, &error));
+    int fd = sneck_lost_fd(lock);
+    EXPECT(SNECK_OK, sneck_extend(lock, 60000, &error));
+    assert_false(test_readable(fd, 500)); /* it follows the new deadline */
+    assert_true(sneck_is_held(lock));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    assert_false(test_readable(fd, 0));
+    sneck_lock_free(lock);
+}
+
+static void test_each_level_of_a_lost_hold_says_so_once(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = quick();
+    sneck_lock *lock = test_mutex(bed->client, "a", &options);
+    for (int i = 0; i < 3; i++)
+        EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    int fd = sneck_lost_fd(lock);
+    test_break(bed->client, "a");
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
+    assert_false(sneck_is_held(lock));
+    assert_true(sneck_token(lock) == 0);
+    assert_int_equal(sneck_lost_fd(lock), -1);
+    assert_true(test_readable(fd, 0)); /* it stays so until it is armed anew */
+    EXPECT(SNECK_LOST, sneck_acquire(lock, SNECK_FOREVER, &error)); /* no level is added */
+    EXPECT(SNECK_LOST, sneck_extend(lock, 1000, &error));
+    for (int i = 0; i < 3; i++)
+        EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    EXPECT(SNECK_NOT_OWNER, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    assert_int_equal(sneck_hold_count(lock), 1);
+    assert_int_equal(sneck_lost_fd(lock), fd);
+    assert_false(test_readable(fd, 0));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+}
+
+static void test_others_go_on_while_a_loser_has_levels_left(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = quick();
+    options.owner = SNECK_OWNER_HANDLE;
+    sneck_lock *loser = test_mutex(bed->client, "a", &options);
+    sneck_lock *next = test_mutex(bed->client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire(loser, 0, &error));
+    uint64_t token = sneck_token(loser);
+    int fd = sneck_lost_fd(loser);
+    test_break(bed->client, "a");
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
+    EXPECT(SNECK_OK, sneck_acquire(next, TEST_PATIENCE_MS, &error));
+    assert_true(sneck_token(next) > token);
+    EXPECT(SNECK_LOST, sneck_release(loser, &error)); /* and nothing of the next one's */
+    EXPECT(SNECK_NOT_OWNER, sneck_release(loser, &error));
+    assert_true(sneck_is_held(next));
+    assert_true(test_is_held_in_store(bed->client, "a"));
+    EXPECT(SNECK_OK, sneck_release(next, &error));
+    sneck_lock_free(loser);
+    sneck_lock_free(next);
+}
+
+static void test_a_broken_lock_is_lost_at_the_release_at_the_latest(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.renew_ms = SNECK_NEVER;
+    sneck_lock *lock = test_mutex(bed->client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    test_break(bed->client, "a");
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    EXPECT(SNECK_NOT_OWNER, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    test_break(bed->client, "a");
+    EXPECT(SNECK_LOST, sneck_extend(lock, 1000, &error));
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+}
+
+static void test_many_locks_are_renewed_together(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    unsigned count = test_scaled(3000);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 4000;
+    options.renew_ms = 200;
+    sneck_lock **locks = calloc(count, sizeof *locks);
+    assert_non_null(locks);
+    for (unsigned i = 0; i < count; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "lock/%u", i);
+        locks[i] = test_mutex(bed->client, name, &options);
+        EXPECT(SNECK_OK, sneck_acquire(locks[i], 0, &error));
+    }
+    assert_false(test_readable(sneck_lost_fd(locks[0]), 4500));
+    for (unsigned i = 0; i < count; i++) {
+        EXPECT(SNECK_OK, sneck_release(locks[i], &error));
+        sneck_lock_free(locks[i]);
+    }
+    free(locks);
+}
+
+static void test_the_mirror_shows_the_deadline_of_each_step(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = quick();
+    sneck_lock *lock = test_mutex(bed->client, "a", &options);
+    _Atomic int64_t word = -7;
+    snk_lock_mirror_deadline(lock, &word);
+    assert_true(atomic_load(&word) == SNK_DEADLINE_NONE);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    int64_t first_ns = atomic_load(&word);
+    assert_true(first_ns > test_now_ms() * 1000000);
+    EXPECT(SNECK_OK, sneck_extend(lock, 60000, &error));
+    assert_true(atomic_load(&word) > first_ns);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    assert_true(atomic_load(&word) == SNK_DEADLINE_NONE);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    int fd = sneck_lost_fd(lock);
+    test_break(bed->client, "a");
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
+    assert_true(atomic_load(&word) == SNK_DEADLINE_LOST);
+    snk_lock_mirror_deadline(lock, NULL);
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    assert_true(atomic_load(&word) == SNK_DEADLINE_LOST);
+    sneck_lock_free(lock);
+}
+
+static void test_a_claim_is_forgotten_by_its_id(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.renew_ms = SNECK_NEVER;
+    sneck_lock *lock = test_mutex(bed->client, "a", &options);
+    snk_id claim;
+    assert_false(snk_lock_claim(lock, &claim));
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    assert_true(snk_lock_claim(lock, &claim));
+    EXPECT(SNECK_OK, snk_client_forget(bed->client, "a", &claim, &error));
+    EXPECT(SNECK_LOST, snk_client_forget(bed->client, "a", &claim, &error));
+    assert_false(test_is_held_in_store(bed->client, "a"));
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_renewal_keeps_a_lock_over_three_leases),
+        cmocka_unit_test(test_a_hold_for_a_time_ends_with_it),
+        cmocka_unit_test(test_a_hold_for_a_time_can_be_extended),
+        cmocka_unit_test(test_each_level_of_a_lost_hold_says_so_once),
+        cmocka_unit_test(test_others_go_on_while_a_loser_has_levels_left),
+        cmocka_unit_test(test_a_broken_lock_is_lost_at_the_release_at_the_latest),
+        cmocka_unit_test(test_many_locks_are_renewed_together),
+        cmocka_unit_test(test_the_mirror_shows_the_deadline_of_each_step),
+        cmocka_unit_test(test_a_claim_is_forgotten_by_its_id),
+    };
+    return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);
+}

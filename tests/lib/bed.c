@@ -1,0 +1,222 @@
+#include "bed.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- Beds ---- */
+
+static int make_bed(void **state, bool on_disk)
+{
+    test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return -1;
+    strcpy(bed->url, "memory:");
+    if (on_disk) {
+        strcpy(bed->directory, "/tmp/sneck-test-XXXXXX");
+        if (mkdtemp(bed->directory) == NULL)
+            return -1;
+        (void)snprintf(bed->url, sizeof bed->url, "sqlite://%s/locks.db", bed->directory);
+    }
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
+}
+
+static int make_memory(void **state)
+{
+    return make_bed(state, false);
+}
+
+static int make_sqlite(void **state)
+{
+    return make_bed(state, true);
+}
+
+static void remove_directory(const char *directory)
+{
+    DIR *listing = opendir(directory);
+    if (listing == NULL)
+        return;
+    const struct dirent *file = NULL;
+    while ((file = readdir(listing)) != NULL) {
+        char path[PATH_MAX];
+        (void)snprintf(path, sizeof path, "%s/%s", directory, file->d_name);
+        (void)unlink(path);
+    }
+    (void)closedir(listing);
+    (void)rmdir(directory);
+}
+
+static int clear_bed(void **state)
+{
+    test_bed *bed = *state;
+    sneck_close(bed->client);
+    if (bed->directory[0] != '\0')
+        remove_directory(bed->directory);
+    free(bed);
+    return 0;
+}
+
+static struct CMUnitTest test_on(const struct CMUnitTest *test, const char *store, CMFixtureFunction make)
+{
+    size_t size = strlen(store) + strlen(test->name) + 2;
+    char *name = malloc(size);
+    if (name != NULL)
+        (void)snprintf(name, size, "%s %s", store, test->name);
+    return (struct CMUnitTest){
+        .name = name, .test_func = test->test_func, .setup_func = make, .teardown_func = clear_bed
+    };
+}
+
+int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
+{
+    struct CMUnitTest *all = calloc(2 * count, sizeof *all);
+    if (all == NULL)
+        return 1;
+    for (size_t i = 0; i < count; i++) {
+        all[i] = test_on(&tests[i], "memory", make_memory);
+        all[count + i] = test_on(&tests[i], "sqlite", make_sqlite);
+    }
+    const char *only = getenv("SNECK_TEST_ONLY");
+    if (only != NULL)
+        cmocka_set_test_filter(only);
+    int failed = _cmocka_run_group_tests("client", all, 2 * count, NULL, NULL);
+    for (size_t i = 0; i < 2 * count; i++)
+        free((void *)(uintptr_t)all[i].name);
+    free(all);
+    return failed;
+}
+
+sneck_client *test_open(const test_bed *bed, const sneck_client_options *options)
+{
+    sneck_error error;
+    sneck_client *client = NULL;
+    EXPECT(SNECK_OK, sneck_open(bed->url, options, &client, &error));
+    return client;
+}
+
+sneck_lock *test_mutex(sneck_client *client, const char *name, const sneck_lock_options *options)
+{
+    sneck_error error;
+    sneck_lock *lock = NULL;
+    EXPECT(SNECK_OK, sneck_mutex(client, name, options, &lock, &error));
+    return lock;
+}
+
+sneck_lock *test_handle(sneck_client *client, const char *name)
+{
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.owner = SNECK_OWNER_HANDLE;
+    return test_mutex(client, name, &options);
+}
+
+/* ---- Asserting ---- */
+
+void test_expect(sneck_status expected, sneck_status status, const sneck_error *error, const char *call)
+{
+    if (status == expected && error->status == expected)
+        return;
+    fail_msg("%s: %s (error.status %s) instead of %s: %s", call, sneck_status_name(status),
+             sneck_status_name(error->status), sneck_status_name(expected), error->message);
+}
+
+int64_t test_now_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool test_readable(int fd, int ms)
+{
+    struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+    return poll(&poll_fd, 1, ms) == 1 && (poll_fd.revents & POLLIN) != 0;
+}
+
+/* ---- Threads ---- */
+
+typedef struct errand {
+    void (*function)(void *argument);
+    void *argument;
+} errand;
+
+static void *run(void *argument)
+{
+    const errand *self = argument;
+    self->function(self->argument);
+    return NULL;
+}
+
+void test_on_thread(void (*function)(void *argument), void *argument)
+{
+    errand self = { .function = function, .argument = argument };
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, run, &self), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+typedef struct search {
+    const char *name;
+    unsigned waiting;
+} search;
+
+static bool look_for(void *context, const sneck_local *local)
+{
+    search *self = context;
+    if (strcmp(local->name, self->name) == 0)
+        self->waiting = local->waiting;
+    return true;
+}
+
+void test_await_waiting(sneck_client *client, const char *name, unsigned waiting)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    for (;;) {
+        search self = { .name = name };
+        sneck_list_local(client, look_for, &self);
+        if (self.waiting == waiting)
+            return;
+        if (test_now_ms() > until_ms)
+            fail_msg("%u wait for %s, not %u", self.waiting, name, waiting);
+        (void)usleep(1000);
+    }
+}
+
+/* ---- The store ---- */
+
+static sneck_info *inspect(sneck_client *client, const char *name)
+{
+    sneck_error error;
+    sneck_info *info = NULL;
+    EXPECT(SNECK_OK, sneck_inspect(client, name, &info, &error));
+    return info;
+}
+
+void test_break(sneck_client *client, const char *name)
+{
+    sneck_error error;
+    sneck_info *info = inspect(client, name);
+    assert_true(info->held);
+    EXPECT(SNECK_OK, sneck_break(client, name, info->token, "a test", &error));
+    sneck_info_free(info);
+}
+
+bool test_is_held_in_store(sneck_client *client, const char *name)
+{
+    sneck_info *info = inspect(client, name);
+    bool held = info->held;
+    sneck_info_free(info);
+    return held;
+}
+
+size_t test_queue_in_store(sneck_client *client, const char *name)
+{
+    sneck_info *info = inspect(client, name);
+    size_t count = info->waiter_count;
+    sneck_info_free(info);
+    return count;
+}

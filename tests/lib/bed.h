@@ -1,0 +1,58 @@
+/*
+ * What tests of the client stand on: a client on a store of its own, made before each test and gone after it. A suite
+ * runs once on each store.
+ */
+#ifndef SNK_TEST_BED_H
+#define SNK_TEST_BED_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sneck.h"
+#include "test.h"
+
+typedef struct test_bed {
+    char directory[64]; /* of the store's file; "" when it has none */
+    char url[128];
+    sneck_client *client;
+} test_bed;
+
+/* Runs each of the tests, which take a test_bed as their state, on each store. The result is for main to return. */
+int test_run_on_stores(const struct CMUnitTest tests[], size_t count);
+
+/* Opens a client on the bed's store (for memory: on one of its own). Fails the test when it cannot. */
+sneck_client *test_open(const test_bed *bed, const sneck_client_options *options);
+
+/* A handle; fails the test when it cannot be had. */
+sneck_lock *test_mutex(sneck_client *client, const char *name, const sneck_lock_options *options);
+/* A handle that owns for itself. */
+sneck_lock *test_handle(sneck_client *client, const char *name);
+
+/* assert that the call had this status, and show the message if not */
+void test_expect(sneck_status expected, sneck_status status, const sneck_error *error, const char *call);
+#define EXPECT(expected, call) test_expect(expected, call, &error, #call)
+
+/* How long a test waits for something that must happen, in ms: generous, because machines are slow. */
+#define TEST_PATIENCE_MS 20000
+
+/* True when `fd` became readable within `ms`. */
+bool test_readable(int fd, int ms);
+
+/* Runs a function on a thread of its own, and waits for it. */
+void test_on_thread(void (*function)(void *argument), void *argument);
+
+/* Waits until `client` has exactly so many callers that wait for `name`. */
+void test_await_waiting(sneck_client *client, const char *name, unsigned waiting);
+
+/* Takes a hold away by force, by the token that the store shows. */
+void test_break(sneck_client *client, const char *name);
+
+/* The holder that the store shows for `name`; true when it is held. */
+bool test_is_held_in_store(sneck_client *client, const char *name);
+/* How many claims the store has in the queue of `name`. */
+size_t test_queue_in_store(sneck_client *client, const char *name);
+
+int64_t test_now_ms(void);
+
+#endif
