@@ -145,5 +145,8 @@ const char *const *snk_store_keys(const char *scheme);
 /* Each store's constructor; store.c chooses by scheme. */
 sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+/* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
+sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 
 #endif
