@@ -65,22 +65,31 @@ void snk_store_submit(snk_store *store, snk_call *call)
     store->ops->submit(store, call);
 }
 
+/* What a thread in snk_store_ask waits for. */
+enum {
+    NOT_ANSWERED,
+    ASLEEP, /* not answered, and the asker may sleep: wake it */
+    ANSWERED
+};
+
 static void note_answered(snk_call *call)
 {
-    _Atomic uint32_t *answered = call->context;
-    atomic_store_explicit(answered, 1, memory_order_release); /* pairs with the load in snk_store_ask */
-    snk_futex_wake(answered, 1, false);
+    _Atomic uint32_t *progress = call->context;
+    if (atomic_exchange(progress, ANSWERED) == ASLEEP)
+        snk_futex_wake(progress, 1, false);
 }
 
 void snk_store_ask(snk_store *store, const snk_claim *claim, snk_answer *answer_out)
 {
-    _Atomic uint32_t answered = 0;
-    snk_call call = { .claims = claim, .answers = answer_out, .count = 1, .done = note_answered, .context = &answered };
+    _Atomic uint32_t progress = NOT_ANSWERED;
+    snk_call call = { .claims = claim, .answers = answer_out, .count = 1, .done = note_answered, .context = &progress };
     /* The call borrows this stack frame, so the thread must not be cancelled away from under it. */
     int cancel_state = PTHREAD_CANCEL_ENABLE;
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
     snk_store_submit(store, &call);
-    while (atomic_load_explicit(&answered, memory_order_acquire) == 0)
-        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &answered }, 1, SNK_NEVER_NS);
+    uint32_t before = NOT_ANSWERED;
+    (void)atomic_compare_exchange_strong(&progress, &before, ASLEEP);
+    while (atomic_load(&progress) == ASLEEP)
+        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &progress, .expected = ASLEEP }, 1, SNK_NEVER_NS);
     (void)pthread_setcancelstate(cancel_state, NULL);
 }

@@ -59,7 +59,8 @@ static const char *wake_word(const snk_redis_store *store, bool fair)
 static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim, texts *text)
 {
     const snk_send *send = &claim->send;
-    number(text->tokens, send->tokens == 0 ? 1 : send->tokens);
+    uint32_t tokens = send->tokens < 1 ? 1 : send->tokens;
+    number(text->tokens, tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
     number(text->pid, store->identity.pid);
     (void)snprintf(text->owner, sizeof text->owner, "%s:%lld", store->identity.uuid, (long long)claim->thread);
     return (snk_run){
@@ -197,49 +198,49 @@ static void read_reply(snk_redis_store *store, const redisReply *reply, const sn
 }
 
 /* Keeps the table of claims that wait in step with what the store said. */
-static void follow(snk_redis_store *store, const snk_claim *claim, const redisReply *reply, const snk_answer *answer)
+static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, const redisReply *reply,
+                               snk_answer *answer)
 {
-    const snk_send *send = &claim->send;
-    switch (answer->kind) {
-    case SNK_ANSWER_QUEUED:
-        snk_wake_listen(store, &send->claim, element(reply, 3) != 0);
-        return;
-    case SNK_ANSWER_HELD:
-        /* A hold that is renewed left the table long ago; only an acquire, or the renewal that found it, takes it out. */
-    case SNK_ANSWER_BUSY:
-    case SNK_ANSWER_GONE:
-    case SNK_ANSWER_DONE:
-        snk_wake_forget(store, &send->claim);
-        return;
-    case SNK_ANSWER_FAILED:
-        if (send->ask == SNK_ASK_ACQUIRE)
-            snk_wake_forget(store, &send->claim);
-        return;
-    case SNK_ANSWER_UNCERTAIN:
-        return; /* it may wait, or may come to wait yet: whoever asks next will see */
+    bool ends_wait = answer->kind != SNK_ANSWER_UNCERTAIN;
+    if (answer->kind == SNK_ANSWER_QUEUED) {
+        bool is_acquire = send->ask == SNK_ASK_ACQUIRE;
+        snk_wake_hearing hearing = snk_wake_listen(store, &send->claim, element(reply, 3) != 0, is_acquire);
+        if (hearing == SNK_WAKE_DEAF && store->retry_ns < answer->look_after_ns)
+            answer->look_after_ns = store->retry_ns;
+        return hearing;
     }
+    /* A renewal that failed, or a request that was not answered: the claim may wait, or may come to wait yet. */
+    if (answer->kind == SNK_ANSWER_FAILED && send->ask != SNK_ASK_ACQUIRE)
+        ends_wait = false;
+    if (ends_wait)
+        snk_wake_forget(store, &send->claim);
+    return SNK_WAKE_HEARS;
 }
 
-static void take_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call, snk_answer *answer)
+static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
+                                    snk_answer *answer)
 {
-    *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED };
+    uint64_t ticket = answer->ticket;
+    *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED, .ticket = ticket };
     bool uncertain = false;
     if (snk_run_result(store, call, &uncertain, &answer->error) == SNECK_OK)
         read_reply(store, call->reply, &claim->send, answer);
     else if (uncertain)
         answer->kind = SNK_ANSWER_UNCERTAIN;
-    follow(store, claim, call->reply, answer);
+    return follow(store, &claim->send, call->reply, answer);
 }
 
 /* ---- Calls ---- */
 
 /* Before a request leaves: whoever may come to wait is in the table, and whoever leaves is not. */
-static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call, sneck_error *error)
+static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
+                            sneck_error *error)
 {
     const snk_send *send = &claim->send;
     sneck_status status = format(store, claim, false, call, error);
     if (status != SNECK_OK)
         return status;
+    answer->ticket = snk_wake_ticket(store, &send->claim);
     if (send->ask == SNK_ASK_RELEASE)
         snk_wake_forget(store, &send->claim);
     else if (send->ask == SNK_ASK_ACQUIRE && send->queue &&
@@ -274,6 +275,29 @@ static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_red
     }
 }
 
+/* Asks once more about a claim that waits, because what was said before it listened was missed. */
+static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answer *answer)
+{
+    snk_claim look = *claim;
+    look.send.ask = SNK_ASK_RENEW;
+    snk_answer again = { .ticket = snk_wake_ticket(store, &claim->send.claim) };
+    snk_redis_call call;
+    snk_redis_call *const calls[] = { &call };
+    sneck_error error;
+    snk_redis_call_init(&call);
+    if (format(store, &look, false, &call, &error) == SNECK_OK) {
+        snk_redis_drive(store->redis, calls, 1);
+        send_texts(store, &look, &call, 1);
+        (void)take_answer(store, &look, &call, &again);
+        /* If that was not answered, the claim still waits, as far as anybody knows. */
+        if (again.kind == SNK_ANSWER_FAILED || again.kind == SNK_ANSWER_UNCERTAIN)
+            answer->look_after_ns = store->retry_ns < answer->look_after_ns ? store->retry_ns : answer->look_after_ns;
+        else
+            *answer = again;
+    }
+    snk_redis_call_deinit(&call);
+}
+
 /* `calls` and `sent` are memory for `count` of them. */
 static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_call calls[], snk_redis_call *sent[])
 {
@@ -281,7 +305,7 @@ static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_ca
     for (size_t i = 0; i < call->count; i++) {
         sneck_error error;
         snk_redis_call_init(&calls[i]);
-        if (prepare(store, &call->claims[i], &calls[i], &error) == SNECK_OK) {
+        if (prepare(store, &call->claims[i], &call->answers[i], &calls[i], &error) == SNECK_OK) {
             sent[sent_count++] = &calls[i];
         } else {
             refuse(&call->answers[i], &error);
@@ -294,8 +318,10 @@ static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_ca
     for (size_t i = 0; i < call->count; i++) {
         if (calls[i].command == NULL)
             continue;
-        take_answer(store, &call->claims[i], &calls[i], &call->answers[i]);
+        snk_wake_hearing hearing = take_answer(store, &call->claims[i], &calls[i], &call->answers[i]);
         snk_redis_call_deinit(&calls[i]);
+        if (hearing == SNK_WAKE_MISSED)
+            look_again(store, &call->claims[i], &call->answers[i]);
     }
 }
 

@@ -115,15 +115,15 @@ bool snk_entry_read_waiter(const redisReply *entry, snk_waiter_entry *waiter)
 
 bool snk_entry_read_log(const redisReply *entry, snk_log_entry *out)
 {
-    char *words[5]; /* time kind token owner text */
-    if (!copy_entry(entry, out->text) || !cut_words(out->text, 5, words))
+    char *words[6]; /* time kind token owner since text */
+    if (!copy_entry(entry, out->text) || !cut_words(out->text, 6, words))
         return false;
     out->incident = (sneck_incident){
         .time_ms = strtoll(words[0], NULL, 10),
         .kind = words[1],
         .token = strtoull(words[2], NULL, 10),
         .owner = words[3],
-        .text = words[4],
+        .text = words[5],
     };
     return true;
 }

@@ -70,8 +70,15 @@ static void show_log(const redisReply *reply, snk_view *view)
     const redisReply *log = reply->element[SHOWN_LOG];
     for (size_t i = 0; i < log->elements; i++) {
         snk_log_entry entry;
-        if (snk_entry_read_log(log->element[i], &entry))
-            snk_view_incident(view, &entry.incident);
+        if (!snk_entry_read_log(log->element[i], &entry))
+            continue;
+        /* The last one may be the present hold, which is shown already, or one that ended with its lease unseen. */
+        bool is_open = strcmp(entry.incident.kind, "acquired") == 0;
+        if (is_open && view->info.held && entry.incident.token == view->info.token)
+            continue;
+        if (is_open)
+            entry.incident.kind = "expired";
+        snk_view_incident(view, &entry.incident);
     }
 }
 

@@ -20,6 +20,8 @@
 #include "store/redis/waiting.h"
 #include "store/store.h"
 
+#define SNK_WAKE_WORDS 64
+
 /* Wrong state that was found in the store and put right. */
 typedef struct snk_repairs {
     _Atomic uint64_t ttl;   /* locks without time limit, which got one lease */
@@ -36,6 +38,7 @@ typedef struct snk_redis_store {
     char prefix[SNK_PREFIX_LENGTH_MAX + 1];
     char where[128]; /* the server, for messages */
     snk_redis_options options;
+    int64_t retry_ns;
     snk_news_fn news;
     void *news_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
@@ -43,6 +46,11 @@ typedef struct snk_redis_store {
     snk_redis *redis; /* owned */
 
     snk_waiting waiting;
+    _Atomic bool is_heard; /* the private channel has been confirmed once */
+    bool waits_on_several; /* this kernel can sleep on two words */
+    _Atomic uint32_t words[SNK_WAKE_WORDS]; /* a claim's word goes up when there may be news about it */
+    _Atomic uint32_t any;                   /* goes up with each of them */
+    _Atomic uint32_t any_seen;              /* what the last wait for any claim has reported */
     snk_repairs repairs;
 } snk_redis_store;
 
@@ -69,12 +77,22 @@ void snk_announcement_make(const snk_redis_store *store, const char *name, snk_a
 
 /* wake.c */
 
+void snk_wake_init(snk_redis_store *store);
 /* What the connection tells the store. */
 snk_redis_listener snk_wake_listener(snk_redis_store *store);
 bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
                           int64_t until_ns);
-/* The claim waits now: from now on messages about it must be heard. */
-void snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign);
+/* To be had before a request leaves whose answer may be "queued". */
+uint64_t snk_wake_ticket(const snk_redis_store *store, const snk_id *claim);
+
+typedef enum snk_wake_hearing {
+    SNK_WAKE_HEARS,  /* it has been listening since before the claim waited */
+    SNK_WAKE_MISSED, /* it listens since just now: ask once more */
+    SNK_WAKE_DEAF    /* not yet: look often */
+} snk_wake_hearing;
+
+/* The claim waits now: from now on messages about it must be heard. `may_wait`: it may take a moment. */
+snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign, bool may_wait);
 /* It does no more. */
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim);
 

@@ -4,12 +4,16 @@
  * with wake=all. Whatever a message says, all it does is that a claim of ours which waits is asked about: so a forged
  * one costs a question, and a lost one is made good by the next look.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "store/redis/redis.h"
+
+/* How long the first claim that waits is held up until messages are heard. */
+#define LISTEN_WAIT_NS (1 * SNK_NS_PER_S)
 
 static void private_channel(const snk_redis_store *store, char channel[SNK_CHANNEL_SIZE])
 {
@@ -21,11 +25,53 @@ static void public_channel(const char *name, char channel[SNK_CHANNEL_SIZE])
     (void)snprintf(channel, SNK_CHANNEL_SIZE, SNK_RELEASE_CHANNEL "%.512s", name);
 }
 
+/* ---- Sleeping ---- */
+
+/*
+ * A ticket: bit 63 (no ticket is 0), bits 32-62 which word, bits 0-31 its value before the request left that was
+ * answered with "queued". So a message that came before the answer is not slept over.
+ */
+uint64_t snk_wake_ticket(const snk_redis_store *store, const snk_id *claim)
+{
+    uint64_t index = claim->bytes[0] % SNK_WAKE_WORDS;
+    return UINT64_C(1) << 63 | index << 32 | atomic_load(&store->words[index]);
+}
+
 static void tell(void *context, const char *name, const snk_id *claim)
 {
-    const snk_redis_store *store = context;
-    if (store->news != NULL)
+    snk_redis_store *store = context;
+    _Atomic uint32_t *word = &store->words[claim->bytes[0] % SNK_WAKE_WORDS];
+    (void)atomic_fetch_add(word, 1);
+    (void)atomic_fetch_add(&store->any, 1);
+    snk_futex_wake(word, INT_MAX, false);
+    snk_futex_wake(&store->any, INT_MAX, false);
+    if (!store->waits_on_several && store->news != NULL)
         store->news(store->news_context, name, claim);
+}
+
+bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
+                          int64_t until_ns)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    bool any = ticket == 0;
+    _Atomic uint32_t *news = any ? &store->any : &store->words[(ticket >> 32) % SNK_WAKE_WORDS];
+    uint32_t known = any ? atomic_load(&store->any_seen) : (uint32_t)ticket;
+    int64_t now_ns = snk_now_ns();
+    if (atomic_load(news) == known && atomic_load(word) == expected && now_ns < until_ns) {
+        const snk_futex_word words[] = { { .word = word, .expected = expected }, { .word = news, .expected = known } };
+        int64_t limit_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns;
+        /* Where the kernel cannot wait on several words the client is told instead, and changes the first. */
+        (void)snk_futex_wait_any(words, store->waits_on_several ? 2 : 1, limit_ns);
+    }
+    uint32_t value = atomic_load(news);
+    return any ? atomic_exchange(&store->any_seen, value) != value : value != known;
+}
+
+void snk_wake_init(snk_redis_store *store)
+{
+    _Atomic uint32_t changed = 1;
+    const snk_futex_word words[] = { { .word = &changed, .expected = 0 }, { .word = &changed, .expected = 0 } };
+    store->waits_on_several = snk_futex_wait_any(words, 2, 0);
 }
 
 /* The name of the lock whose public channel this is; false when it is none. */
@@ -59,14 +105,19 @@ static void on_message(void *context, const snk_redis_message *message)
         tell(store, name, &claim);
 }
 
-/* Whatever was said before that may have been missed. */
+/*
+ * Whatever was said before that may have been missed. The first confirmation of the private channel is awaited by those
+ * whom it concerns (snk_wake_listen).
+ */
 static void on_subscribed(void *context, const char *channel, size_t length, snk_redis_run run)
 {
     (void)run;
     snk_redis_store *store = context;
     char name[SNK_NAME_LENGTH_MAX + 1];
-    bool is_public = name_of_channel(channel, length, name);
-    snk_waiting_tell(&store->waiting, is_public ? name : NULL, tell, store);
+    if (name_of_channel(channel, length, name))
+        snk_waiting_tell(&store->waiting, name, tell, store);
+    else if (atomic_exchange(&store->is_heard, true))
+        snk_waiting_tell(&store->waiting, NULL, tell, store);
 }
 
 /* The server may have been restarted without its data: then it knows none of our claims. */
@@ -106,8 +157,22 @@ static void subscribe(snk_redis_store *store, const char *channel)
         on_log(store, SNECK_LOG_WARNING, "event=subscribe-failed");
 }
 
-void snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign)
+/* Waits until messages to this client are heard. False: not yet, and the claim must look often until they are. */
+static bool await_private(snk_redis_store *store, bool may_wait)
 {
+    if (atomic_load(&store->is_heard))
+        return true;
+    if (!may_wait)
+        return false;
+    char channel[SNK_CHANNEL_SIZE];
+    private_channel(store, channel);
+    int64_t until_ns = snk_time_add(snk_now_ns(), LISTEN_WAIT_NS);
+    return snk_redis_await_subscribed(store->redis, channel, strlen(channel), until_ns, NULL);
+}
+
+snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign, bool may_wait)
+{
+    bool was_heard = atomic_load(&store->is_heard);
     bool wants_public = holder_is_foreign || store->options.wake == SNK_WAKE_ALL;
     snk_waiting_wants wants = snk_waiting_mark(&store->waiting, claim, wants_public);
     char channel[SNK_CHANNEL_SIZE];
@@ -115,14 +180,19 @@ void snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is
         private_channel(store, channel);
         subscribe(store, channel);
     }
+    bool is_public_heard = false;
     if (wants.public_channel) {
         public_channel(wants.name, channel);
-        /* If it is confirmed already nothing will come, but something may have been said before this claim waited. */
-        bool heard = snk_redis_is_subscribed(store->redis, channel, strlen(channel), NULL);
+        is_public_heard = snk_redis_is_subscribed(store->redis, channel, strlen(channel), NULL);
         subscribe(store, channel);
-        if (heard)
-            tell(store, wants.name, claim);
     }
+    if (!await_private(store, may_wait))
+        return SNK_WAKE_DEAF;
+    /*
+     * If the public channel is confirmed already nothing will come, but something may have been said before this claim
+     * waited; the same goes for a private channel that was confirmed just now.
+     */
+    return was_heard && !is_public_heard ? SNK_WAKE_HEARS : SNK_WAKE_MISSED;
 }
 
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim)
@@ -133,16 +203,4 @@ void snk_wake_forget(snk_redis_store *store, const snk_id *claim)
         return;
     public_channel(name, channel);
     snk_redis_unsubscribe(store->redis, channel, strlen(channel));
-}
-
-bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
-                          int64_t until_ns)
-{
-    /* News is told to the client, which then changes the word. */
-    (void)base;
-    (void)ticket;
-    int64_t limit_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - snk_now_ns();
-    if (limit_ns > 0)
-        (void)snk_futex_wait_any(&(snk_futex_word){ .word = word, .expected = expected }, 1, limit_ns);
-    return false;
 }

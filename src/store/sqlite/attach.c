@@ -95,16 +95,14 @@ static void log_replaced(const snk_sqlite *store, const char *path)
     store->log(store->log_context, SNECK_LOG_WARNING, text);
 }
 
-bool snk_detach_replaced_locked(snk_sqlite *store)
+void snk_detach_replaced_locked(snk_sqlite *store)
 {
-    bool replaced = false;
     snk_sidecar *sidecar = store->sidecar;
     if (store->database.connection != NULL && !snk_file_is(store->place.database, &store->database.id)) {
         snk_database_close(&store->database);
         store->forget_own = true;
         log_replaced(store, store->place.database);
         wake_own(sidecar);
-        replaced = true;
     }
     if (!snk_file_is(store->place.sidecar, &sidecar->id)) {
         set_sidecar(store, NULL);
@@ -112,9 +110,7 @@ bool snk_detach_replaced_locked(snk_sqlite *store)
         log_replaced(store, store->place.sidecar);
         wake_own(sidecar);
         snk_sidecar_unref(store, sidecar, false);
-        replaced = true;
     }
-    return replaced;
 }
 
 /* The next lock whose holder is of this client becomes store.resource. */

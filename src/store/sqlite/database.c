@@ -214,30 +214,47 @@ static int make_schema(snk_database *database)
     return code == SQLITE_OK ? run_text(database, sql) : code;
 }
 
-/* Inside a transaction: makes the tables in an empty file, refuses a file that is not ours, forgets another boot. */
-static sneck_status settle_schema(snk_database *database, const snk_place *place, const char *boot, sneck_error *error)
+/* What the file is, as far as it matters for opening it. */
+typedef struct contents {
+    int64_t application;
+    int64_t version;
+    int64_t tables;
+    bool this_boot;
+} contents;
+
+static bool is_ready(const contents *found)
 {
-    int64_t application = 0;
-    int64_t version = 0;
-    int64_t tables = 0;
-    int code = ask_number(database, "PRAGMA application_id", &application);
+    return found->application == SNK_APPLICATION_ID && found->version == SNK_SCHEMA_VERSION && found->this_boot;
+}
+
+static int look_inside(snk_database *database, const char *boot, contents *found)
+{
+    *found = (contents){ .tables = 0 };
+    int code = ask_number(database, "PRAGMA application_id", &found->application);
     if (code == SQLITE_OK)
-        code = ask_number(database, "PRAGMA user_version", &version);
+        code = ask_number(database, "PRAGMA user_version", &found->version);
     if (code == SQLITE_OK)
-        code = ask_number(database, "SELECT count(*) FROM sqlite_schema", &tables);
+        code = ask_number(database, "SELECT count(*) FROM sqlite_schema", &found->tables);
+    bool ours = found->application == SNK_APPLICATION_ID && found->version == SNK_SCHEMA_VERSION;
+    return code == SQLITE_OK && ours ? is_this_boot(database, boot, &found->this_boot) : code;
+}
+
+/* Inside a transaction: makes the tables in an empty file, refuses a file that is not ours, forgets another boot. */
+static sneck_status settle_contents(snk_database *database, const snk_place *place, const char *boot,
+                                    sneck_error *error)
+{
+    contents found;
+    int code = look_inside(database, boot, &found);
     if (code != SQLITE_OK)
         return snk_database_fail(database, place, code, error);
-    if (application == 0 && tables == 0)
+    if (found.application == 0 && found.tables == 0)
         code = make_schema(database);
-    else if (application != SNK_APPLICATION_ID)
+    else if (found.application != SNK_APPLICATION_ID)
         return snk_fail(error, SNECK_INVALID, 0, "%.150s is another program's database", place->database);
-    else if (version != SNK_SCHEMA_VERSION)
+    else if (found.version != SNK_SCHEMA_VERSION)
         return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.120s has schema %lld and this sneck knows %d: update sneck",
-                        place->database, (long long)version, SNK_SCHEMA_VERSION);
-    bool same_boot = false;
-    if (code == SQLITE_OK)
-        code = is_this_boot(database, boot, &same_boot);
-    if (code == SQLITE_OK && !same_boot)
+                        place->database, (long long)found.version, SNK_SCHEMA_VERSION);
+    if (code == SQLITE_OK && !found.this_boot)
         code = set_boot(database, boot);
     return code == SQLITE_OK ? SNECK_OK : snk_database_fail(database, place, code, error);
 }
@@ -247,12 +264,17 @@ static sneck_status set_up(snk_database *database, const snk_place *place, sneck
     char boot[BOOT_ID_SIZE];
     if (!read_boot_id(boot))
         return snk_fail(error, SNECK_UNAVAILABLE, errno, "/proc/sys/kernel/random/boot_id cannot be read: mount /proc");
+    contents found = { .tables = 0 };
     int code = configure(database, place);
+    if (code == SQLITE_OK)
+        code = look_inside(database, boot, &found);
+    if (code == SQLITE_OK && is_ready(&found))
+        return SNECK_OK; /* the usual case, without waiting for writers */
     if (code == SQLITE_OK)
         code = run_text(database, "BEGIN IMMEDIATE");
     if (code != SQLITE_OK)
         return snk_database_fail(database, place, code, error);
-    sneck_status status = settle_schema(database, place, boot, error);
+    sneck_status status = settle_contents(database, place, boot, error);
     if (status == SNECK_OK) {
         code = run_text(database, "COMMIT");
         if (code != SQLITE_OK)

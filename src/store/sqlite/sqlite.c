@@ -89,6 +89,8 @@ static void close_store(snk_store *base)
 static void abandon(snk_store *base)
 {
     snk_sqlite *store = snk_sqlite_of(base);
+    if (store->adopted != store->sidecar)
+        snk_sidecar_close(store->adopted, true);
     snk_sidecar_close(store->sidecar, true);
     free(store);
 }

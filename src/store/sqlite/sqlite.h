@@ -50,6 +50,7 @@ typedef struct snk_sqlite {
     bool forget_own;           /* the database was replaced: claims of ours in the new one are no more */
     bool stamp_own;            /* the sidecar was replaced: claims of ours get the new slot */
     int64_t distrust_until_ns; /* somebody keeps the writer mutex: until then, only try it */
+    int64_t sidecar_look_ns;   /* when to look next whether the sidecar was replaced */
     uint32_t reap_countdown;
     char reap_after[SNK_RESOURCE_SIZE]; /* rows up to here were looked at */
 
@@ -87,8 +88,8 @@ static inline uint32_t snk_word_of(const snk_id *claim)
 /* Opens what is not open. */
 sneck_status snk_attach_locked(snk_sqlite *store, sneck_error *error);
 
-/* Closes what is at its path no more. True when something was. */
-bool snk_detach_replaced_locked(snk_sqlite *store);
+/* Closes what is at its path no more. */
+void snk_detach_replaced_locked(snk_sqlite *store);
 
 /* Inside a write transaction after a replacement: brings the claims of this client in line. */
 void snk_settle_own_locked(snk_sqlite *store);

@@ -12,6 +12,8 @@
 #define TURN_WAIT_NS (2 * SNK_NS_PER_S)
 /* How long a writer mutex that did not come in time is only tried. */
 #define DISTRUST_NS (2 * SNK_NS_PER_S)
+/* How often to look whether the sidecar was replaced. */
+#define SIDECAR_LOOK_NS (10 * SNK_NS_PER_MS)
 #define REPLACED_TRIES 5
 
 void snk_set_resource(snk_sqlite *store, const char *name)
@@ -63,18 +65,25 @@ static int run(snk_sqlite *store, snk_statement which)
 /* Never leaves a transaction open: a connection that cannot roll back is closed, and opened again by the next call. */
 static void roll_back(snk_sqlite *store)
 {
-    if (sqlite3_get_autocommit(store->database.connection) != 0)
+    if (store->database.connection == NULL || sqlite3_get_autocommit(store->database.connection) != 0)
         return;
     (void)run(store, SNK_SQL_ROLLBACK);
     if (sqlite3_get_autocommit(store->database.connection) == 0)
         snk_database_close(&store->database);
 }
 
-/* Whether both files are those at their paths: otherwise others use other files by now. */
-static bool files_are_current(const snk_sqlite *store)
+/*
+ * Whether both files are those at their paths: otherwise others use other files by now. The database is looked at each
+ * time; the sidecar only now and then, because claims stay sound without it: who is in another one counts as alive.
+ */
+static bool files_are_current(snk_sqlite *store)
 {
-    return snk_file_is(store->place.database, &store->database.id) &&
-           snk_file_is(store->place.sidecar, &store->sidecar->id);
+    if (!snk_file_is(store->place.database, &store->database.id))
+        return false;
+    if (store->now_ns < store->sidecar_look_ns)
+        return true;
+    store->sidecar_look_ns = store->now_ns + SIDECAR_LOOK_NS;
+    return snk_file_is(store->place.sidecar, &store->sidecar->id);
 }
 
 static sneck_status begin_once(snk_sqlite *store, bool writes, int64_t limit_ns, sneck_error *error)
@@ -102,18 +111,18 @@ static sneck_status begin_locked(snk_sqlite *store, bool writes, int64_t limit_n
 {
     for (int try = 0; try < REPLACED_TRIES; try++) {
         sneck_status status = snk_attach_locked(store, error);
-        if (status == SNECK_OK)
-            status = begin_once(store, writes, limit_ns, error);
         if (status != SNECK_OK)
             return status;
-        if (files_are_current(store)) {
-            if (writes && (store->forget_own || store->stamp_own))
+        status = begin_once(store, writes, limit_ns, error);
+        /* Also after an error: SQLite itself stumbles over a file that is gone. */
+        if (store->database.connection == NULL || files_are_current(store)) {
+            if (status == SNECK_OK && writes && (store->forget_own || store->stamp_own))
                 snk_settle_own_locked(store);
-            return SNECK_OK;
+            return status;
         }
         roll_back(store);
         end_turn(store);
-        (void)snk_detach_replaced_locked(store);
+        snk_detach_replaced_locked(store);
     }
     return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s is replaced again and again", store->place.database);
 }

@@ -12,7 +12,7 @@ if not holding or first ~= wanted then
     return { 4 }
 end
 redis.call('DEL', lock)
-note('broken', first, owner, reason)
+note('broken', first, reason)
 if channel ~= '' then
     redis.call('PUBLISH', channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
 end

@@ -15,7 +15,7 @@ local queue_exists = redis.call('EXISTS', queue) == 1
 if holding == claim then
     result = 5
     redis.call('DEL', lock)
-    note('released', first, owner, '')
+    note('released', first)
     if channel ~= '' then
         redis.call('PUBLISH', channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
     end

@@ -15,15 +15,17 @@ local function grant(claim, owner, tokens, life, pid, host, why, fair)
     local first_text = string.format('%.0f', first)
     put(claim, owner, first_text, string.format('%.0f', last), life, pid, host, why, fair)
     if history == '1' then
-        local entry = now_ms .. ' acquired ' .. first_text .. ' ' .. owner .. ' ' .. pid .. '@' .. host .. ' ' .. why
-        local expired_token, expired_owner =
-            string.match(redis.call('LINDEX', log, -1) or '', '^%d+ acquired (%d+) (%S+)')
-        if expired_token then
-            redis.call('RPUSH', log, now_ms .. ' expired ' .. expired_token .. ' ' .. expired_owner .. ' ', entry)
-        else
-            redis.call('RPUSH', log, entry)
+        -- A hold that did not end by a release or by force has ended with its lease.
+        local entry = redis.call('LINDEX', log, -1)
+        local ended = entry and string.match(entry, '^%d+ acquired (.*)$')
+        if ended then
+            redis.call('LSET', log, -1, now_ms .. ' expired ' .. ended)
         end
-        redis.call('LTRIM', log, -32, -1)
+        local length = redis.call('RPUSH', log, table.concat({ now_ms, 'acquired', first_text, owner, now_ms,
+            pid .. '@' .. host, why }, ' '))
+        if length > 32 then
+            redis.call('LTRIM', log, -32, -1)
+        end
         redis.call('PEXPIRE', log, DAY_MS)
     end
     return first, last

@@ -1,0 +1,50 @@
+/* For tests of stores: clients without an engine, which ask about claims by hand. */
+#ifndef SNK_TEST_CLAIMS_H
+#define SNK_TEST_CLAIMS_H
+
+#include "base/clock.h"
+#include "store/store.h"
+
+#define TEST_LEASE_MS 60000
+
+/* A folder for lock files, in memory where there is a place for it; remove it with test_remove_folder. */
+void test_make_folder(char *path, size_t size);
+void test_remove_folder(const char *path);
+
+snk_id test_id(void);
+snk_identity test_identity(const snk_id *client);
+
+/* Opens the store of that URL as a new client, with the prefix "lock:". */
+sneck_status test_store_open(const char *url, snk_store **store_out, sneck_error *error);
+/* The same, where it must work. */
+snk_store *test_store(const char *url);
+void test_store_close(snk_store *store);
+
+typedef struct test_ask {
+    int64_t lease_ms;
+    uint32_t tokens;
+    bool queue;
+    bool fair;
+    bool unanswered;
+    const char *why;
+} test_ask;
+
+/* What an acquire, renew or release asks for, where the test does not say otherwise. */
+#define TEST_TRY (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 1 }
+#define TEST_QUEUE (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 1, .queue = true }
+
+snk_answer test_acquire(snk_store *store, const char *name, const snk_id *claim, test_ask ask);
+snk_answer test_renew(snk_store *store, const char *name, const snk_id *claim, int64_t lease_ms);
+snk_answer test_release(snk_store *store, const char *name, const snk_id *claim);
+snk_answer test_release_unanswered(snk_store *store, const char *name, const snk_id *claim);
+
+/* Acquires as a new claim and insists on the kind of answer. */
+snk_id test_must_hold(snk_store *store, const char *name);
+snk_id test_must_queue(snk_store *store, const char *name, snk_answer *answer_out);
+
+/* Takes the lock, waiting in the store's queue as long as it takes. Returns the answer "held". */
+snk_answer test_take(snk_store *store, const char *name, const snk_id *claim, int64_t lease_ms);
+
+void test_expect_kind(const snk_answer *answer, snk_answer_kind kind);
+
+#endif

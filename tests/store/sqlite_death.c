@@ -1,0 +1,509 @@
+/* The embedded store when processes die, stop, or fork. */
+#include "test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "children.h"
+#include "claims.h"
+#include "store/sqlite/sqlite.h"
+#include "store/view.h"
+
+#define MS SNK_NS_PER_MS
+/* Leases are long and looks seldom: what is quick here is quick because a death was noticed. */
+#define SOON_NS (10 * SNK_NS_PER_S)
+
+typedef struct place {
+    char folder[64];
+    char url[128];
+} place;
+
+static int set_up(void **state)
+{
+    place *here = calloc(1, sizeof *here);
+    test_make_folder(here->folder, sizeof here->folder);
+    (void)snprintf(here->url, sizeof here->url, "sqlite://%s/locks.db", here->folder);
+    *state = here;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    place *here = *state;
+    test_remove_folder(here->folder);
+    free(here);
+    return 0;
+}
+
+static void expect(snk_answer answer, snk_answer_kind kind)
+{
+    test_expect_kind(&answer, kind);
+}
+
+static size_t count_waiters(snk_store *store, const char *name)
+{
+    snk_view *view = snk_view_new();
+    assert_int_equal(store->ops->inspect(store, name, view, NULL), SNECK_OK);
+    size_t count = view->info.waiter_count;
+    snk_view_free(view);
+    return count;
+}
+
+static snk_store *open_adopted(const char *url)
+{
+    sneck_error error;
+    snk_store *store = NULL;
+    if (test_store_open(url, &store, &error) != SNECK_OK)
+        _exit(3);
+    store->ops->adopt_thread(store);
+    return store;
+}
+
+static void wait_for_ever(void)
+{
+    for (;;)
+        (void)pause();
+}
+
+/* Holds x and y until it is killed. */
+static int hold(void *context)
+{
+    place *here = context;
+    snk_store *store = open_adopted(here->url);
+    snk_id claim = { { 1 } };
+    CHECK(test_acquire(store, "x", &claim, TEST_TRY).kind == SNK_ANSWER_HELD);
+    claim.bytes[0] = 2;
+    CHECK(test_acquire(store, "y", &claim, TEST_TRY).kind == SNK_ANSWER_HELD);
+    test_child_ready();
+    wait_for_ever();
+    return 0;
+}
+
+/* Waits for x until it is killed. */
+static int queue(void *context)
+{
+    place *here = context;
+    snk_store *store = open_adopted(here->url);
+    snk_id claim = { { 3 } };
+    CHECK(test_acquire(store, "x", &claim, TEST_QUEUE).kind == SNK_ANSWER_QUEUED);
+    test_child_ready();
+    wait_for_ever();
+    return 0;
+}
+
+typedef struct taker {
+    snk_store *store;
+    const char *name;
+    _Atomic uint32_t waits; /* 1: has asked, and waits or will in an instant */
+    int64_t held_at_ns;
+    unsigned looks;
+} taker;
+
+static void *take(void *context)
+{
+    taker *taking = context;
+    _Atomic uint32_t nothing = 0;
+    snk_id claim = test_id();
+    snk_answer answer = test_acquire(taking->store, taking->name, &claim, TEST_QUEUE);
+    while (answer.kind == SNK_ANSWER_QUEUED) {
+        atomic_store(&taking->waits, 1);
+        snk_futex_wake(&taking->waits, 1, false);
+        (void)taking->store->ops->wait(taking->store, answer.ticket, &nothing, 0, snk_now_ns() + 60 * SNK_NS_PER_S);
+        answer = test_renew(taking->store, taking->name, &claim, TEST_LEASE_MS);
+        taking->looks++;
+    }
+    taking->held_at_ns = answer.kind == SNK_ANSWER_HELD ? snk_now_ns() : 0;
+    (void)test_release(taking->store, taking->name, &claim);
+    return NULL;
+}
+
+static void await_waiting(taker *taking)
+{
+    while (atomic_load(&taking->waits) == 0)
+        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &taking->waits, .expected = 0 }, 1, SNK_NEVER_NS);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a;
+    int64_t right = *(const int64_t *)b;
+    return (left > right) - (left < right);
+}
+
+static void test_a_killed_holder_is_replaced_at_once(void **state)
+{
+    place *here = *state;
+    unsigned rounds = test_scaled(1000);
+    int64_t *times = calloc(rounds, sizeof *times);
+    for (unsigned i = 0; i < rounds; i++) {
+        test_child child = test_child_start(hold, here);
+        test_child_await(&child);
+        snk_store *store = test_store(here->url);
+        taker taking = { .store = store, .name = "x" };
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, take, &taking), 0);
+        await_waiting(&taking);
+        int64_t killed_at_ns = snk_now_ns();
+        test_child_kill(&child);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_true(taking.held_at_ns != 0);
+        times[i] = taking.held_at_ns - killed_at_ns;
+        assert_true(times[i] < SOON_NS);
+        assert_true(taking.looks < 20);
+        test_store_close(store);
+    }
+    qsort(times, rounds, sizeof *times, compare_times);
+    printf("# figure: killed holder replaced: p50 %.2f ms, p99 %.2f ms\n", (double)times[rounds / 2] / 1e6,
+           (double)times[rounds * 99 / 100] / 1e6);
+    free(times);
+}
+
+static void test_everybody_who_waits_for_a_killed_holder_is_woken(void **state)
+{
+    place *here = *state;
+    enum { TAKERS = 6 };
+    for (unsigned round = 0; round < test_scaled(200); round++) {
+        test_child child = test_child_start(hold, here);
+        test_child_await(&child);
+        taker takers[TAKERS];
+        pthread_t threads[TAKERS];
+        for (size_t i = 0; i < TAKERS; i++) {
+            takers[i] = (taker){ .store = test_store(here->url), .name = i % 2 == 0 ? "x" : "y" };
+            assert_int_equal(pthread_create(&threads[i], NULL, take, &takers[i]), 0);
+            await_waiting(&takers[i]);
+        }
+        int64_t killed_at_ns = snk_now_ns();
+        test_child_kill(&child);
+        for (size_t i = 0; i < TAKERS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            assert_true(takers[i].held_at_ns != 0 && takers[i].held_at_ns - killed_at_ns < SOON_NS);
+            test_store_close(takers[i].store);
+        }
+    }
+}
+
+static void test_the_death_of_a_holder_is_an_incident(void **state)
+{
+    place *here = *state;
+    test_child child = test_child_start(hold, here);
+    test_child_await(&child);
+    test_child_kill(&child);
+    snk_store *store = test_store(here->url);
+    (void)test_must_hold(store, "x");
+    snk_view *view = snk_view_new();
+    assert_int_equal(store->ops->inspect(store, "x", view, NULL), SNECK_OK);
+    assert_int_equal(view->info.incident_count, 1);
+    assert_string_equal(view->info.incidents[0].kind, "died");
+    snk_view_free(view);
+    test_store_close(store);
+}
+
+static void test_a_killed_waiter_is_passed_over(void **state)
+{
+    place *here = *state;
+    for (unsigned round = 0; round < test_scaled(500); round++) {
+        snk_store *holder = test_store(here->url);
+        snk_store *next = test_store(here->url);
+        snk_id held = test_must_hold(holder, "x");
+        test_child child = test_child_start(queue, here);
+        test_child_await(&child);
+        snk_id waiting = test_must_queue(next, "x", NULL);
+        test_child_kill(&child);
+        expect(test_release(holder, "x", &held), SNK_ANSWER_DONE);
+        expect(test_renew(next, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+        expect(test_release(next, "x", &waiting), SNK_ANSWER_DONE);
+        test_store_close(next);
+        test_store_close(holder);
+    }
+}
+
+static void test_a_waiter_behind_a_killed_one_takes_a_new_aim(void **state)
+{
+    place *here = *state;
+    snk_store *holder = test_store(here->url);
+    snk_store *next = test_store(here->url);
+    holder->ops->adopt_thread(holder);
+    (void)test_must_hold(holder, "x");
+    test_child child = test_child_start(queue, here);
+    test_child_await(&child);
+    snk_answer answer;
+    snk_id waiting = test_must_queue(next, "x", &answer);
+    assert_int_equal(count_waiters(holder, "x"), 2);
+    test_child_kill(&child);
+    _Atomic uint32_t nothing = 0;
+    assert_true(next->ops->wait(next, answer.ticket, &nothing, 0, snk_now_ns() + SOON_NS));
+    answer = test_renew(next, "x", &waiting, TEST_LEASE_MS);
+    test_expect_kind(&answer, SNK_ANSWER_QUEUED);
+    assert_int_equal(count_waiters(holder, "x"), 1);
+    /* The new ticket watches the holder, who lives. */
+    assert_false(next->ops->wait(next, answer.ticket, &nothing, 0, snk_now_ns() + 50 * MS));
+    holder->ops->disown_thread(holder);
+    test_store_close(next);
+    test_store_close(holder);
+}
+
+static void test_a_waiter_that_leaves_tells_the_one_behind(void **state)
+{
+    place *here = *state;
+    snk_store *a = test_store(here->url);
+    snk_store *b = test_store(here->url);
+    snk_store *c = test_store(here->url);
+    (void)test_must_hold(a, "x");
+    snk_id leaving = test_must_queue(b, "x", NULL);
+    snk_answer answer;
+    (void)test_must_queue(c, "x", &answer);
+    expect(test_release(b, "x", &leaving), SNK_ANSWER_DONE);
+    _Atomic uint32_t nothing = 0;
+    assert_true(c->ops->wait(c, answer.ticket, &nothing, 0, snk_now_ns() + SOON_NS));
+    test_store_close(c);
+    test_store_close(b);
+    test_store_close(a);
+}
+
+static void test_a_closed_client_is_as_good_as_dead(void **state)
+{
+    place *here = *state;
+    snk_store *holder = test_store(here->url);
+    holder->ops->adopt_thread(holder);
+    (void)test_must_hold(holder, "x");
+    snk_store *store = test_store(here->url);
+    taker taking = { .store = store, .name = "x" };
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, take, &taking), 0);
+    await_waiting(&taking);
+    int64_t closed_at_ns = snk_now_ns();
+    holder->ops->disown_thread(holder);
+    test_store_close(holder);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(taking.held_at_ns != 0 && taking.held_at_ns - closed_at_ns < SOON_NS);
+    test_store_close(store);
+}
+
+/* Holds x, and forks a child that has the liveness descriptor too. */
+static int hold_and_fork(void *context)
+{
+    place *here = context;
+    snk_store *store = open_adopted(here->url);
+    snk_id claim = { { 1 } };
+    CHECK(test_acquire(store, "x", &claim, TEST_TRY).kind == SNK_ANSWER_HELD);
+    CHECK(store->ops->liveness_fd(store) >= 0);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        wait_for_ever();
+    FILE *note = fopen("guard.pid", "w");
+    CHECK(note != NULL && fprintf(note, "%d", (int)pid) > 0 && fclose(note) == 0);
+    test_child_ready();
+    wait_for_ever();
+    return 0;
+}
+
+static void test_a_process_that_shares_the_descriptor_keeps_the_claims_alive(void **state)
+{
+    place *here = *state;
+    assert_int_equal(chdir(here->folder), 0);
+    test_child child = test_child_start(hold_and_fork, here);
+    test_child_await(&child);
+    snk_store *store = test_store(here->url);
+    snk_id waiting = test_must_queue(store, "x", NULL);
+    test_child_kill(&child);
+    expect(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_QUEUED);
+    int guard = 0;
+    FILE *note = fopen("guard.pid", "r");
+    assert_non_null(note);
+    assert_int_equal(fscanf(note, "%d", &guard), 1);
+    (void)fclose(note);
+    assert_int_equal(kill(guard, SIGKILL), 0);
+    int64_t limit_ns = snk_now_ns() + SOON_NS;
+    snk_answer answer = test_renew(store, "x", &waiting, TEST_LEASE_MS);
+    while (answer.kind == SNK_ANSWER_QUEUED && snk_now_ns() < limit_ns)
+        answer = test_renew(store, "x", &waiting, TEST_LEASE_MS);
+    test_expect_kind(&answer, SNK_ANSWER_HELD);
+    test_store_close(store);
+    assert_int_equal(chdir("/"), 0);
+}
+
+static void test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone(void **state)
+{
+    place *here = *state;
+    snk_store *holder = test_store(here->url);
+    snk_store *other = test_store(here->url);
+    snk_id claim = test_must_hold(holder, "x");
+    (void)fflush(NULL);
+    pid_t pid = fork();
+    if (pid == 0) {
+        holder->ops->abandon(holder);
+        other->ops->abandon(other);
+        _exit(0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    snk_id newcomer = test_id();
+    expect(test_acquire(other, "x", &newcomer, TEST_TRY), SNK_ANSWER_BUSY);
+    expect(test_renew(holder, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_store_close(other);
+    test_store_close(holder);
+}
+
+/* Acquires x in a transaction that does not end. */
+static int stay_in_transaction(void *context)
+{
+    place *here = context;
+    snk_store *store = open_adopted(here->url);
+    snk_sqlite *embedded = snk_sqlite_of(store);
+    CHECK(snk_begin(embedded, true, NULL) == SNECK_OK);
+    snk_claim claim = { .name = "x", .why = "", .send = { .ask = SNK_ASK_ACQUIRE, .lease_ns = 60 * SNK_NS_PER_S } };
+    snk_answer answer;
+    CHECK(snk_do_claim(embedded, &claim, &answer));
+    test_child_ready();
+    wait_for_ever();
+    return 0;
+}
+
+static void test_a_process_killed_in_a_transaction_stops_nobody(void **state)
+{
+    place *here = *state;
+    for (unsigned round = 0; round < test_scaled(500); round++) {
+        test_child child = test_child_start(stay_in_transaction, here);
+        test_child_await(&child);
+        snk_store *store = test_store(here->url);
+        test_child_kill(&child);
+        int64_t before_ns = snk_now_ns();
+        snk_id claim = test_must_hold(store, "x");
+        assert_true(snk_now_ns() - before_ns < SOON_NS);
+        expect(test_release(store, "x", &claim), SNK_ANSWER_DONE);
+        test_store_close(store);
+    }
+}
+
+static void *acquire_once(void *context)
+{
+    snk_store *store = context;
+    snk_id claim = test_id();
+    snk_answer *answer = malloc(sizeof *answer);
+    if (answer != NULL)
+        *answer = test_acquire(store, "y", &claim, TEST_TRY);
+    return answer;
+}
+
+static void test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time(void **state)
+{
+    place *here = *state;
+    enum { THREADS = 4 };
+    snk_store *store = test_store(here->url);
+    test_child child = test_child_start(stay_in_transaction, here);
+    test_child_await(&child);
+    assert_int_equal(kill(child.pid, SIGSTOP), 0);
+    pthread_t threads[THREADS];
+    int64_t before_ns = snk_now_ns();
+    for (size_t i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, acquire_once, store), 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        void *result = NULL;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_non_null(result);
+        snk_answer *answer = result;
+        assert_int_equal(answer->kind, SNK_ANSWER_FAILED);
+        assert_int_equal(answer->error.status, SNECK_UNAVAILABLE);
+        free(answer);
+    }
+    assert_true(snk_now_ns() - before_ns < 20 * SNK_NS_PER_S);
+    test_child_kill(&child);
+    (void)test_must_hold(store, "y");
+    test_store_close(store);
+}
+
+/* Tries to write with a connection of its own, as any program might. 0: it was refused. */
+static int write_as_stranger(void *context)
+{
+    place *here = context;
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/locks.db", here->folder);
+    sqlite3 *connection = NULL;
+    CHECK(sqlite3_open_v2(path, &connection, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
+    CHECK(sqlite3_exec(connection, "BEGIN IMMEDIATE", NULL, NULL, NULL) == SQLITE_BUSY);
+    return 0;
+}
+
+/* S10: no descriptor of the database file is closed but SQLite's own, or its locks of the whole process would go. */
+static void test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first(void **state)
+{
+    place *here = *state;
+    snk_store *store = test_store(here->url);
+    assert_int_equal(snk_begin(snk_sqlite_of(store), true, NULL), SNECK_OK);
+    test_in_child(write_as_stranger, here);
+    test_store_close(test_store(here->url));
+    test_in_child(write_as_stranger, here);
+    assert_int_equal(snk_end(snk_sqlite_of(store), true, NULL, NULL), SNECK_OK);
+    test_store_close(store);
+}
+
+/* Adds one to a plain file under the lock, many times. */
+static int increment(void *context)
+{
+    place *here = context;
+    snk_store *store = open_adopted(here->url);
+    for (unsigned i = test_scaled(2000); i > 0; i--) {
+        snk_id claim = test_id();
+        snk_answer answer = test_take(store, "counter", &claim, TEST_LEASE_MS);
+        unsigned long value = 0;
+        FILE *file = fopen("counter", "r");
+        CHECK(file != NULL && fscanf(file, "%lu", &value) == 1 && fclose(file) == 0);
+        file = fopen("counter", "w");
+        CHECK(file != NULL && fprintf(file, "%lu", value + 1) > 0 && fclose(file) == 0);
+        CHECK(answer.kind == SNK_ANSWER_HELD);
+        CHECK(test_release(store, "counter", &claim).kind == SNK_ANSWER_DONE);
+    }
+    store->ops->disown_thread(store);
+    test_store_close(store);
+    return 0;
+}
+
+static void test_processes_exclude_each_other(void **state)
+{
+    place *here = *state;
+    enum { CHILDREN = 6 };
+    assert_int_equal(chdir(here->folder), 0);
+    FILE *file = fopen("counter", "w");
+    assert_true(file != NULL && fprintf(file, "0") > 0 && fclose(file) == 0);
+    test_child children[CHILDREN];
+    int64_t before_ns = snk_now_ns();
+    for (size_t i = 0; i < CHILDREN; i++)
+        children[i] = test_child_start(increment, here);
+    for (size_t i = 0; i < CHILDREN; i++)
+        assert_int_equal(test_child_join(&children[i]), 0);
+    unsigned long value = 0;
+    file = fopen("counter", "r");
+    assert_true(file != NULL && fscanf(file, "%lu", &value) == 1 && fclose(file) == 0);
+    assert_int_equal(value, (unsigned long)CHILDREN * test_scaled(2000));
+    printf("# figure: %d processes, hand-off %.0f us\n", (int)CHILDREN,
+           (double)(snk_now_ns() - before_ns) / 1e3 / (double)value);
+    assert_int_equal(chdir("/"), 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_killed_holder_is_replaced_at_once),
+        TEST(test_everybody_who_waits_for_a_killed_holder_is_woken),
+        TEST(test_the_death_of_a_holder_is_an_incident),
+        TEST(test_a_killed_waiter_is_passed_over),
+        TEST(test_a_waiter_behind_a_killed_one_takes_a_new_aim),
+        TEST(test_a_waiter_that_leaves_tells_the_one_behind),
+        TEST(test_a_closed_client_is_as_good_as_dead),
+        TEST(test_a_process_that_shares_the_descriptor_keeps_the_claims_alive),
+        TEST(test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone),
+        TEST(test_a_process_killed_in_a_transaction_stops_nobody),
+        TEST(test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time),
+        TEST(test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first),
+        TEST(test_processes_exclude_each_other),
+    };
+    return cmocka_run_group_tests_name("embedded store and death", tests, NULL, NULL);
+}
