@@ -78,8 +78,8 @@ static snk_run renew_run(const snk_redis_store *store, texts *text)
     return (snk_run){
         .script = SNK_SCRIPT_RENEW,
         .keys = &text->keys,
-        .count = 3,
-        .arguments = { text->claim, text->lease, flag(store->options.history) },
+        .count = 4,
+        .arguments = { text->claim, text->lease, flag(store->options.history), "0" },
     };
 }
 

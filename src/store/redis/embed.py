@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 LAYOUTS = ["hash", "string"]
-SCRIPTS = ["acquire", "renew", "release", "break", "inspect", "hold"]
+SCRIPTS = ["acquire", "renew", "release", "break", "inspect"]
 
 
 def expand(path, layout):

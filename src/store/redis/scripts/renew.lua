@@ -1,12 +1,15 @@
 -- Refreshes a claim that holds or waits; never registers one that is unknown.
--- ARGV: claim, lease, history (0 or 1)
+-- ARGV: claim, lease, history (0 or 1), levels (how often its owner has it, for those who look; 0: not said)
 -- Answers {1, first, last} held, with at least the full lease; {2, ttl, place, foreign, mended…} queued; {4} unknown.
 --@include keys
-local claim, lease, history = unpack(ARGV, 1, 3)
+local claim, lease, history, levels = unpack(ARGV, 1, 4)
 lease = tonumber(lease)
 --@include layout
-local holding, first, last = peek()
+local holding, first, last, owner = peek()
 if holding == claim then
+    if levels ~= '0' then
+        count(owner, levels)
+    end
     -- A renewal never shortens.
     if redis.call('PTTL', lock) < lease then
         redis.call('PEXPIRE', lock, lease)

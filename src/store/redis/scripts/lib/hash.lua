@@ -13,3 +13,8 @@ local function put(claim, owner, first, last, life, pid, host, why, fair)
         '~host', host, '~pid', pid, '~why', why, '~fair', fair, '~since', now_ms)
     redis.call('PEXPIRE', lock, life)
 end
+
+-- Shows how often the holder has the lock.
+local function count(owner, levels)
+    redis.call('HSET', lock, owner, levels)
+end

@@ -29,3 +29,7 @@ local function put(claim, owner, first, last, life, pid, host, why, fair)
     redis.call('SET', token, table.concat({ last, first, now_ms, fair, pid, host, why }, ' '), 'PX', DAY_MS)
     redis.call('SET', lock, owner .. ':' .. claim, 'NX', 'PX', life)
 end
+
+-- There is no place for how often the holder has the lock.
+local function count()
+end

@@ -1,1 +1,0 @@
-redis.call('HSET', lock, owner, levels)
