@@ -76,6 +76,7 @@ void snk_batch_flush(snk_batch *batch)
     batch->count = 0;
     for (size_t i = 0; i < count; i++) {
         snk_turn turn;
+        snk_answer_settle(&batch->answers[i]);
         snk_event event = {
             .kind = SNK_EVENT_REPLY,
             .send = &batch->claims[i].send,

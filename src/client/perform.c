@@ -31,6 +31,7 @@ static void ask_store(const snk_turn *turn, const job *work, snk_answer *answer)
         .send = work->send,
     };
     snk_store_ask(turn->client->store, &claim, answer);
+    snk_answer_settle(answer);
 }
 
 /* Without memory to remember it, the chase is tried once, here and now. */

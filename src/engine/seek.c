@@ -114,6 +114,11 @@ void snk_seek_look(snk_step *step, snk_waiter *waiter)
 
 static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
 {
+    if (step->machine->closing) {
+        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
+        snk_step_decide_as(step, waiter, SNECK_CANCELED, "the client is being closed");
+        return;
+    }
     if (snk_hold_find_lost(step->machine, waiter->owner) != NULL) {
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);

@@ -68,6 +68,7 @@ typedef struct snk_store_traits {
     snk_token_strength tokens;
     bool token_blocks;   /* grants may come with more than one token: local hand-off is possible */
     bool pushes_wakeups; /* waiters are woken; otherwise they look each retry_ms */
+    bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
 } snk_store_traits;
 
 /*

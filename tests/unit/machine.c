@@ -606,6 +606,19 @@ static void test_close_cancels_waiters_and_gives_the_hold_back(void **state)
     assert_decided(&first, SNECK_CANCELED);
 }
 
+static void test_a_grant_that_comes_while_closing_is_given_back(void **state)
+{
+    world *w = *state;
+    snk_waiter waiter = asker(w, 1);
+    ask(w, &waiter);
+    snk_send send = only_send(w, SNK_ASK_ACQUIRE);
+    step(w, (snk_event){ .kind = SNK_EVENT_CLOSE });
+    reply(w, send, SNK_ANSWER_HELD);
+    assert_decided(&waiter, SNECK_CANCELED);
+    assert_true(only_send(w, SNK_ASK_RELEASE).chase);
+    assert_true(snk_machine_is_idle(&w->machine));
+}
+
 static void test_a_release_nobody_answered_is_repeated(void **state)
 {
     world *w = *state;
@@ -651,6 +664,7 @@ int main(void)
         MACHINE_TEST(test_extend_raises_the_deadline_and_never_lowers_it),
         MACHINE_TEST(test_interrupt_wakes_who_is_named_and_nobody_else),
         MACHINE_TEST(test_close_cancels_waiters_and_gives_the_hold_back),
+        MACHINE_TEST(test_a_grant_that_comes_while_closing_is_given_back),
         MACHINE_TEST(test_a_release_nobody_answered_is_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,7 +27,7 @@ typedef struct texts {
     char claim[SNK_ID_TEXT_SIZE];
     char owner[SNK_OWNER_LENGTH_MAX + 1];
     char lease[NUMBER_SIZE];
-    char tokens[NUMBER_SIZE];
+    char tokens[NUMBER_SIZE]; /* or levels */
     char pid[NUMBER_SIZE];
     snk_keys keys;
     snk_announcement announcement;
@@ -73,13 +73,14 @@ static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim,
     };
 }
 
-static snk_run renew_run(const snk_redis_store *store, texts *text)
+static snk_run renew_run(const snk_redis_store *store, const snk_send *send, texts *text)
 {
+    number(text->tokens, send->levels);
     return (snk_run){
         .script = SNK_SCRIPT_RENEW,
         .keys = &text->keys,
         .count = 4,
-        .arguments = { text->claim, text->lease, flag(store->options.history), "0" },
+        .arguments = { text->claim, text->lease, flag(store->options.history), text->tokens },
     };
 }
 
@@ -139,7 +140,7 @@ static sneck_status format(const snk_redis_store *store, const snk_claim *claim,
         run = acquire_run(store, claim, &text);
         break;
     case SNK_ASK_RENEW:
-        run = renew_run(store, &text);
+        run = renew_run(store, &claim->send, &text);
         break;
     case SNK_ASK_RELEASE:
         run = release_run(store, claim, &text);

@@ -77,8 +77,8 @@ static sneck_status load_words(snk_redis_options *options, const snk_url *url, s
         return status;
     if (layout == 2)
         return snk_fail(error, SNECK_UNSUPPORTED, 0, "layout=redisson is not there yet; use hash or string");
-    if (hold == 1)
-        return snk_fail(error, SNECK_UNSUPPORTED, 0, "holds=store is not there yet; use holds=local");
+    if (hold == 1 && layout != 0)
+        return snk_fail(error, SNECK_INVALID, 0, "holds=store needs layout=hash: a string has no place for a count");
     if (snk_url_value(url, "replicas") != NULL || snk_url_value(url, "replicas_timeout") != NULL)
         return snk_fail(error, SNECK_UNSUPPORTED, 0, "replicas= is not there yet");
     if (wake == 2 && announce == 2)

@@ -144,6 +144,7 @@ sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **st
     if (store == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status = snk_redis_options_load(&store->options, config->url, error);
+    store->base.traits.counts_levels = store->options.count_holds;
     if (status == SNECK_OK)
         status = open_redis(store, config->url, error);
     if (status == SNECK_OK)
