@@ -1,0 +1,298 @@
+#include "redis_bed.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "claims.h"
+#include "test.h"
+
+#define TEXT_SIZE 65536
+
+/* ---- The server ---- */
+
+static int free_port(void)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    (void)close(fd);
+    return ntohs(address.sin_port);
+}
+
+/* The rules of the user that the documentation describes: what it says is what is tested. */
+static void read_user(char *rules, size_t size)
+{
+    static const char mark[] = "    ACL SETUSER ";
+    char path[512];
+    const char *source = getenv("SNECK_SOURCE");
+    (void)snprintf(path, sizeof path, "%s/docs/redis.md", source == NULL ? "." : source);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    bool found = false;
+    while (!found && fgets(rules, (int)size, file) != NULL)
+        found = strncmp(rules, mark, sizeof mark - 1) == 0;
+    (void)fclose(file);
+    assert_true(found);
+    memmove(rules, rules + sizeof mark - 1, strlen(rules + sizeof mark - 1) + 1);
+    rules[strcspn(rules, "\n")] = '\0';
+}
+
+static void write_config(const redis_bed *bed)
+{
+    char rules[2048];
+    char path[128];
+    read_user(rules, sizeof rules);
+    (void)snprintf(path, sizeof path, "%s/redis.conf", bed->folder);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fprintf(file,
+                  "bind 127.0.0.1\nport %d\nunixsocket %s\ndir %s\nsave \"\"\nappendonly no\nlogfile %s/log\n"
+                  "enable-debug-command yes\nuser default on nopass ~* &* +@all\nuser %s\n",
+                  bed->port, bed->socket, bed->folder, bed->folder, rules);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void run_server(const redis_bed *bed)
+{
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/redis.conf", bed->folder);
+    /* It must not outlive the test, however that ends. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int null = open("/dev/null", O_RDWR);
+    (void)dup2(null, STDIN_FILENO);
+    (void)dup2(null, STDOUT_FILENO);
+    (void)dup2(null, STDERR_FILENO);
+    (void)execlp("redis-server", "redis-server", path, (char *)NULL);
+    _exit(127);
+}
+
+static bool connect_admin(redis_bed *bed)
+{
+    struct timeval patience = { .tv_sec = 30 };
+    bed->admin = redisConnectUnixWithTimeout(bed->socket, patience);
+    if (bed->admin != NULL && bed->admin->err == 0) {
+        (void)redisSetTimeout(bed->admin, patience);
+        redisReply *reply = redisCommand(bed->admin, "PING");
+        bool ready = reply != NULL && reply->type == REDIS_REPLY_STATUS;
+        if (reply != NULL)
+            freeReplyObject(reply);
+        if (ready)
+            return true;
+    }
+    if (bed->admin != NULL)
+        redisFree(bed->admin);
+    bed->admin = NULL;
+    return false;
+}
+
+void redis_bed_restart(redis_bed *bed)
+{
+    bed->pid = fork();
+    assert_true(bed->pid >= 0);
+    if (bed->pid == 0)
+        run_server(bed);
+    int64_t limit_ns = snk_now_ns() + 30 * SNK_NS_PER_S;
+    while (!connect_admin(bed)) {
+        int status = 0;
+        if (waitpid(bed->pid, &status, WNOHANG) == bed->pid) {
+            bed->pid = 0;
+            if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+                test_skip("there is no redis-server");
+            fail_msg("redis-server ended with status %d", status);
+        }
+        assert_true(snk_now_ns() < limit_ns);
+        struct timespec pause = snk_timespec(2 * SNK_NS_PER_MS);
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+void redis_bed_start(redis_bed *bed)
+{
+    *bed = (redis_bed){ .port = free_port() };
+    test_make_folder(bed->folder, sizeof bed->folder);
+    (void)snprintf(bed->socket, sizeof bed->socket, "%s/redis.sock", bed->folder);
+    (void)snprintf(bed->url, sizeof bed->url, "%s", redis_bed_url_at(bed->port, NULL));
+    write_config(bed);
+    redis_bed_restart(bed);
+}
+
+static void end_server(redis_bed *bed)
+{
+    if (bed->admin != NULL)
+        redisFree(bed->admin);
+    bed->admin = NULL;
+    if (bed->pid > 0) {
+        (void)kill(bed->pid, SIGKILL);
+        (void)waitpid(bed->pid, NULL, 0);
+    }
+    bed->pid = 0;
+}
+
+void redis_bed_crash(redis_bed *bed, bool saved)
+{
+    if (saved)
+        redis_bed_do(bed, "SAVE");
+    end_server(bed);
+    if (!saved) {
+        char path[128];
+        (void)snprintf(path, sizeof path, "%s/dump.rdb", bed->folder);
+        (void)unlink(path);
+    }
+}
+
+void redis_bed_stop(redis_bed *bed)
+{
+    end_server(bed);
+    test_remove_folder(bed->folder);
+}
+
+/* ---- URLs ---- */
+
+const char *redis_bed_url_at(int port, const char *keys)
+{
+    static char url[256];
+    (void)snprintf(url, sizeof url, "redis://sneck:secret@127.0.0.1:%d%s%s", port, keys == NULL ? "" : "?",
+                   keys == NULL ? "" : keys);
+    return url;
+}
+
+const char *redis_bed_url(const redis_bed *bed, const char *keys)
+{
+    return redis_bed_url_at(bed->port, keys);
+}
+
+sneck_client *redis_bed_open(const redis_bed *bed, const char *keys, const sneck_client_options *options)
+{
+    sneck_error error;
+    sneck_client *client = NULL;
+    if (sneck_open(redis_bed_url(bed, keys), options, &client, &error) != SNECK_OK)
+        fail_msg("open: %s", error.message);
+    return client;
+}
+
+/* ---- Looking ---- */
+
+static redisReply *ask(redis_bed *bed, const char *format, va_list arguments)
+{
+    redisReply *reply = redisvCommand(bed->admin, format, arguments);
+    if (reply == NULL)
+        fail_msg("%s: the server does not answer", format);
+    return reply;
+}
+
+redisReply *redis_bed_command(redis_bed *bed, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = ask(bed, format, arguments);
+    va_end(arguments);
+    return reply;
+}
+
+void redis_bed_do(redis_bed *bed, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = ask(bed, format, arguments);
+    va_end(arguments);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply->str);
+    freeReplyObject(reply);
+}
+
+long long redis_bed_number(redis_bed *bed, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = ask(bed, format, arguments);
+    va_end(arguments);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s: %s", format, reply->str);
+    long long number = reply->type == REDIS_REPLY_STRING ? strtoll(reply->str, NULL, 10) : reply->integer;
+    freeReplyObject(reply);
+    return number;
+}
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp((*(redisReply *const *)a)->str, (*(redisReply *const *)b)->str);
+}
+
+static void join(const redisReply *reply, char text[TEXT_SIZE])
+{
+    size_t length = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < reply->elements && length + 1 < TEXT_SIZE; i++) {
+        const redisReply *element = reply->element[i];
+        char number[24];
+        (void)snprintf(number, sizeof number, "%lld", element->integer);
+        length += (size_t)snprintf(text + length, TEXT_SIZE - length, "%s%s", i == 0 ? "" : " ",
+                                   element->type == REDIS_REPLY_INTEGER ? number
+                                   : element->str == NULL               ? ""
+                                                                        : element->str);
+    }
+}
+
+const char *redis_bed_text(redis_bed *bed, const char *format, ...)
+{
+    static char text[TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    redisReply *reply = ask(bed, format, arguments);
+    va_end(arguments);
+    if (reply->type == REDIS_REPLY_ARRAY)
+        join(reply, text);
+    else
+        (void)snprintf(text, sizeof text, "%s", reply->str == NULL ? "" : reply->str);
+    freeReplyObject(reply);
+    return text;
+}
+
+const char *redis_bed_keys(redis_bed *bed)
+{
+    static char text[TEXT_SIZE];
+    redisReply *reply = redis_bed_command(bed, "KEYS *");
+    qsort(reply->element, reply->elements, sizeof(redisReply *), compare_texts);
+    join(reply, text);
+    freeReplyObject(reply);
+    return text;
+}
+
+void redis_bed_expect_limits(redis_bed *bed)
+{
+    redisReply *reply = redis_bed_command(bed, "KEYS *");
+    for (size_t i = 0; i < reply->elements; i++) {
+        if (redis_bed_number(bed, "PTTL %s", reply->element[i]->str) == -1)
+            fail_msg("%s has no time limit", reply->element[i]->str);
+    }
+    freeReplyObject(reply);
+}
+
+/* ---- cmocka ---- */
+
+int redis_bed_set_up(void **state)
+{
+    redis_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return -1;
+    redis_bed_start(bed);
+    *state = bed;
+    return 0;
+}
+
+int redis_bed_tear_down(void **state)
+{
+    redis_bed_stop(*state);
+    free(*state);
+    return 0;
+}

@@ -1,0 +1,58 @@
+/*
+ * What tests of the Redis store stand on: a server of its own in a folder of its own, with the user that docs/redis.md
+ * describes, and a connection to look at it with.
+ */
+#ifndef SNK_TEST_REDIS_BED_H
+#define SNK_TEST_REDIS_BED_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <hiredis/hiredis.h>
+
+#include "sneck.h"
+
+typedef struct redis_bed {
+    char folder[64];
+    char socket[96];
+    int port;
+    char url[128]; /* as the documented user, by TCP */
+    pid_t pid;     /* 0: it does not run */
+    redisContext *admin;
+} redis_bed;
+
+/* Skips the test when there is no redis-server. */
+void redis_bed_start(redis_bed *bed);
+void redis_bed_stop(redis_bed *bed);
+
+/* Ends the server at once, as a crash does. `saved`: what it has is written first, and found again by the next start. */
+void redis_bed_crash(redis_bed *bed, bool saved);
+/* Starts it again in its place. */
+void redis_bed_restart(redis_bed *bed);
+
+/* bed.url with more query keys ("layout=string&wake=all"), in static memory. */
+const char *redis_bed_url(const redis_bed *bed, const char *keys);
+/* The same for a proxy at that port. */
+const char *redis_bed_url_at(int port, const char *keys);
+
+/* Runs a command as the administrator; free the reply. Fails the test if the server does not answer. */
+redisReply *redis_bed_command(redis_bed *bed, const char *format, ...);
+/* For its effect alone. */
+void redis_bed_do(redis_bed *bed, const char *format, ...);
+/* Its answer as a number, or as text in static memory ("" for nil), or the elements of an array joined by ' '. */
+long long redis_bed_number(redis_bed *bed, const char *format, ...);
+const char *redis_bed_text(redis_bed *bed, const char *format, ...);
+
+/* All keys of the server, sorted and joined by ' '; in static memory. */
+const char *redis_bed_keys(redis_bed *bed);
+/* Fails the test if a key has no time limit. */
+void redis_bed_expect_limits(redis_bed *bed);
+
+/* Opens a client on the server; `keys` may be NULL. Fails the test when it cannot. */
+sneck_client *redis_bed_open(const redis_bed *bed, const char *keys, const sneck_client_options *options);
+
+/* The state of tests that want a server: for cmocka. */
+int redis_bed_set_up(void **state);
+int redis_bed_tear_down(void **state);
+
+#endif
