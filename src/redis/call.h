@@ -55,16 +55,14 @@ typedef struct snk_redis_call {
     int64_t reply_at_ns; /* snk_now_ns() when it was done */
     sneck_error error; /* SNECK_UNAVAILABLE or SNECK_UNKNOWN (or SNECK_DENIED, SNECK_LIMIT, …); SNECK_OK with a reply */
 
-    /* Private to src/redis. */
+    /* Private to src/redis; see conn.h. */
     char *command; /* owned; the formatted bytes */
     size_t command_length;
-    snk_link link;           /* under the connection's mutex: in its queue of calls that are not yet in the stream */
-    snk_link waiting;        /* under the connection's mutex: in its list of drivers that sleep */
-    uint64_t position;       /* under the connection's mutex: place in the stream of commands */
-    int64_t deadline_ns;     /* when it is given up */
-    uint8_t stage;           /* under the connection's mutex: see conn.h */
-    bool driven;             /* somebody drives it: the connection's own thread need not */
-    _Atomic uint32_t *wakes; /* borrowed from the driver: counts its calls that are not done yet */
+    snk_link link;                   /* under the connection's mutex: queued, or about to be called back */
+    struct snk_redis_driver *driver; /* borrowed from the thread that drives it; NULL: nobody does */
+    uint64_t position;               /* under the connection's mutex: place in the stream of commands */
+    int64_t deadline_ns;             /* when it is given up */
+    int stage;                       /* under the connection's mutex */
 } snk_redis_call;
 
 /* A call without a command. */

@@ -82,7 +82,8 @@ void snk_redis_submit(snk_redis *redis, snk_redis_call *const calls[], size_t co
 
 /*
  * Sends calls as snk_redis_submit does, and does the I/O until all of them are done (their `done` has returned too).
- * At most SNK_REDIS_DRIVE_MAX calls. Bounded by their timeouts; no cancellation point. Not from a callback.
+ * At most SNK_REDIS_DRIVE_MAX calls, all of one lane. Bounded by their timeouts; no cancellation point. Not from a
+ * callback.
  */
 void snk_redis_drive(snk_redis *redis, snk_redis_call *const calls[], size_t count);
 
@@ -111,6 +112,9 @@ typedef struct snk_redis_server {
     sneck_error last_error; /* of the last failure; SNECK_OK when there was none */
 } snk_redis_server;
 void snk_redis_describe(snk_redis *redis, snk_redis_server *server_out);
+
+/* Names the server for messages: "redis 10.0.0.5:6379". Without password; lives as long as the client. */
+const char *snk_redis_where(const snk_redis *redis);
 
 /*
  * Closing in three steps. begin_close: nothing more is sent, and every call that is not done becomes NOT_SENT or
