@@ -16,7 +16,7 @@ typedef struct redis_bed {
     char folder[64];
     char socket[96];
     int port;
-    char url[128]; /* as the documented user, by TCP */
+    char url[256]; /* as the documented user, by TCP */
     pid_t pid;     /* 0: it does not run */
     redisContext *admin;
 } redis_bed;

@@ -119,9 +119,10 @@ static snk_run release_run(const snk_redis_store *store, const snk_claim *claim,
     return (snk_run){
         .script = SNK_SCRIPT_RELEASE,
         .keys = &text->keys,
-        .count = 5,
+        .count = 6,
+        /* Only a hold that was lost is released at a certain time. */
         .arguments = { text->claim, text->lease, flag(store->options.history), text->announcement.channel,
-                       text->announcement.message },
+                       text->announcement.message, send->not_before_ns > 0 ? "lost" : "released" },
     };
 }
 

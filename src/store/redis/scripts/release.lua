@@ -1,8 +1,9 @@
 -- Ends a claim, wherever it is, and touches no other. A hold is handed to the next waiter in the same execution.
--- ARGV: claim, tombstone (ms; 0: none), history (0 or 1), channel ('': no public message), message up to its time
+-- ARGV: claim, tombstone (ms; 0: none), history (0 or 1), channel ('': no public message), message up to its time,
+-- how the hold ended (released or lost)
 -- Answers {5} it was there, {4} it was not.
 --@include keys
-local claim, tombstone, history, channel, message = unpack(ARGV, 1, 5)
+local claim, tombstone, history, channel, message, kind = unpack(ARGV, 1, 6)
 tombstone = tonumber(tombstone)
 --@include time
 --@include layout
@@ -15,7 +16,7 @@ local queue_exists = redis.call('EXISTS', queue) == 1
 if holding == claim then
     result = 5
     redis.call('DEL', lock)
-    note('released', first)
+    note(kind, first)
     if channel ~= '' then
         redis.call('PUBLISH', channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
     end
