@@ -111,8 +111,7 @@ void redis_bed_restart(redis_bed *bed)
             fail_msg("redis-server ended with status %d", status);
         }
         assert_true(snk_now_ns() < limit_ns);
-        struct timespec pause = snk_timespec(2 * SNK_NS_PER_MS);
-        (void)nanosleep(&pause, NULL);
+        redis_bed_pause(2);
     }
 }
 
@@ -221,6 +220,23 @@ long long redis_bed_number(redis_bed *bed, const char *format, ...)
     long long number = reply->type == REDIS_REPLY_STRING ? strtoll(reply->str, NULL, 10) : reply->integer;
     freeReplyObject(reply);
     return number;
+}
+
+void redis_bed_pause(int64_t ms)
+{
+    struct timespec pause = snk_timespec(ms * SNK_NS_PER_MS);
+    (void)nanosleep(&pause, NULL);
+}
+
+void redis_bed_await(redis_bed *bed, const char *command, long long expected)
+{
+    int64_t limit_ns = snk_now_ns() + 30 * SNK_NS_PER_S;
+    long long number = 0;
+    while ((number = redis_bed_number(bed, command)) != expected) {
+        if (snk_now_ns() >= limit_ns)
+            fail_msg("%s is %lld, not %lld", command, number, expected);
+        redis_bed_pause(1);
+    }
 }
 
 static int compare_texts(const void *a, const void *b)

@@ -6,6 +6,7 @@
 #define SNK_TEST_REDIS_BED_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include <hiredis/hiredis.h>
@@ -42,6 +43,10 @@ void redis_bed_do(redis_bed *bed, const char *format, ...);
 /* Its answer as a number, or as text in static memory ("" for nil), or the elements of an array joined by ' '. */
 long long redis_bed_number(redis_bed *bed, const char *format, ...);
 const char *redis_bed_text(redis_bed *bed, const char *format, ...);
+
+/* Waits until the command answers with this number. */
+void redis_bed_await(redis_bed *bed, const char *command, long long expected);
+void redis_bed_pause(int64_t ms);
 
 /* All keys of the server, sorted and joined by ' '; in static memory. */
 const char *redis_bed_keys(redis_bed *bed);

@@ -6,30 +6,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "bed.h"
 #include "redis_bed.h"
 
 #define LEASE_MS 30000
-
-static void pause_ms(int64_t ms)
-{
-    struct timespec pause = snk_timespec(ms * SNK_NS_PER_MS);
-    (void)nanosleep(&pause, NULL);
-}
-
-static sneck_lock *mutex(sneck_client *client, const char *name, const sneck_lock_options *options)
-{
-    sneck_error error;
-    sneck_lock *lock = NULL;
-    if (sneck_mutex(client, name, options, &lock, &error) != SNECK_OK)
-        fail_msg("%s", error.message);
-    return lock;
-}
-
-static void must(sneck_status expected, sneck_status status, const sneck_error *error)
-{
-    if (status != expected)
-        fail_msg("%s instead of %s: %s", sneck_status_name(status), sneck_status_name(expected), error->message);
-}
 
 /* The field of a hash that is an owner's, in static memory. */
 static const char *owner_field(redis_bed *bed, const char *key)
@@ -60,8 +40,8 @@ static void test_a_hash_lock_is_as_documented(void **state)
     sneck_client *client = redis_bed_open(bed, NULL, NULL);
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.why = "nightly report";
-    sneck_lock *lock = mutex(client, "stock/42", &options);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+    sneck_lock *lock = test_mutex(client, "stock/42", &options);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     assert_string_equal(redis_bed_keys(bed), "lock:stock/42 {lock:stock/42}:log {lock:stock/42}:token");
     assert_string_equal(redis_bed_text(bed, "TYPE lock:stock/42"), "hash");
     const char *owner = owner_field(bed, "lock:stock/42");
@@ -77,10 +57,10 @@ static void test_a_hash_lock_is_as_documented(void **state)
     assert_in_range(redis_bed_number(bed, "PTTL {lock:stock/42}:log"), 86400000 - 60000, 86400000);
 
     /* Re-entry is ours alone. */
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     assert_int_equal(redis_bed_number(bed, "HGET lock:stock/42 %s", owner), 1);
-    must(SNECK_OK, sneck_release(lock, &error), &error);
-    must(SNECK_OK, sneck_release(lock, &error), &error);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
     assert_string_equal(redis_bed_keys(bed), "{lock:stock/42}:log {lock:stock/42}:token");
     sneck_lock_free(lock);
     sneck_close(client);
@@ -92,8 +72,8 @@ static void test_a_string_lock_is_as_documented(void **state)
     redis_bed *bed = *state;
     sneck_error error;
     sneck_client *client = redis_bed_open(bed, "layout=string&history=off", NULL);
-    sneck_lock *lock = mutex(client, "a", NULL);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     assert_string_equal(redis_bed_keys(bed), "lock:a {lock:a}:token");
     char value[128];
     (void)snprintf(value, sizeof value, "%s", redis_bed_text(bed, "GET lock:a"));
@@ -103,7 +83,7 @@ static void test_a_string_lock_is_as_documented(void **state)
     *claim = '\0';
     expect_owner(value);
     assert_in_range(redis_bed_number(bed, "PTTL lock:a"), LEASE_MS - 10000, LEASE_MS);
-    must(SNECK_OK, sneck_release(lock, &error), &error);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
     assert_string_equal(redis_bed_keys(bed), "{lock:a}:token");
     sneck_lock_free(lock);
     sneck_close(client);
@@ -114,21 +94,21 @@ static void test_levels_are_counted_where_the_url_asks_for_it(void **state)
     redis_bed *bed = *state;
     sneck_error error;
     sneck_client *client = redis_bed_open(bed, "holds=store", NULL);
-    sneck_lock *lock = mutex(client, "a", NULL);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
     for (int level = 1; level <= 3; level++) {
-        must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+        EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
         assert_int_equal(redis_bed_number(bed, "HGET lock:a %s", owner_field(bed, "lock:a")), level);
     }
     redis_bed_do(bed, "PEXPIRE lock:a 5000");
     for (int level = 2; level >= 1; level--) {
-        must(SNECK_OK, sneck_release(lock, &error), &error);
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
         assert_int_equal(redis_bed_number(bed, "HGET lock:a %s", owner_field(bed, "lock:a")), level);
         assert_in_range(redis_bed_number(bed, "PTTL lock:a"), LEASE_MS - 10000, LEASE_MS);
     }
     /* A level more of a lock that is gone in the store is no level. */
     redis_bed_do(bed, "DEL lock:a");
-    must(SNECK_LOST, sneck_acquire(lock, 0, &error), &error);
-    must(SNECK_LOST, sneck_release(lock, &error), &error);
+    EXPECT(SNECK_LOST, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
     sneck_lock_free(lock);
     sneck_close(client);
 }
@@ -138,14 +118,14 @@ static void test_helpers_follow_the_hash_tag(void **state)
     redis_bed *bed = *state;
     sneck_error error;
     sneck_client *client = redis_bed_open(bed, "history=off", NULL);
-    sneck_lock *lock = mutex(client, "{order}/7", NULL);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+    sneck_lock *lock = test_mutex(client, "{order}/7", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     assert_string_equal(redis_bed_keys(bed), "lock:{order}/7 lock:{order}/7:token");
     sneck_lock_free(lock);
     static const char *const wrong[] = { "a{", "a}", "a{}b", "}a{", "{}" };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        lock = mutex(client, wrong[i], NULL);
-        must(SNECK_INVALID, sneck_acquire(lock, 0, &error), &error);
+        lock = test_mutex(client, wrong[i], NULL);
+        EXPECT(SNECK_INVALID, sneck_acquire(lock, 0, &error));
         sneck_lock_free(lock);
     }
     sneck_close(client);
@@ -159,9 +139,9 @@ static void test_the_prefix_may_be_another_or_none(void **state)
     char url[256];
     (void)snprintf(url, sizeof url, "redis+unix://%s?prefix=&history=off", bed->socket);
     sneck_client *client = NULL;
-    must(SNECK_OK, sneck_open(url, NULL, &client, &error), &error);
-    sneck_lock *lock = mutex(client, "bare", NULL);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+    EXPECT(SNECK_OK, sneck_open(url, NULL, &client, &error));
+    sneck_lock *lock = test_mutex(client, "bare", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     assert_string_equal(redis_bed_keys(bed), "bare {bare}:token");
     sneck_lock_free(lock);
     sneck_close(client);
@@ -180,19 +160,10 @@ static void *wait_for_lock(void *argument)
 {
     waiting *self = argument;
     sneck_error error;
-    sneck_lock *lock = mutex(self->client, self->name, NULL);
+    sneck_lock *lock = test_mutex(self->client, self->name, NULL);
     self->status = sneck_acquire(lock, self->wait_ms, &error);
     sneck_lock_free(lock);
     return NULL;
-}
-
-static void await_number(redis_bed *bed, const char *command, long long expected)
-{
-    int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;
-    while (redis_bed_number(bed, command) != expected) {
-        assert_true(snk_now_ns() < limit_ns);
-        pause_ms(1);
-    }
 }
 
 static void test_a_waiter_is_in_the_queue_and_leaves_it_when_it_gives_up(void **state)
@@ -201,18 +172,18 @@ static void test_a_waiter_is_in_the_queue_and_leaves_it_when_it_gives_up(void **
     sneck_error error;
     sneck_client *holder = redis_bed_open(bed, "history=off", NULL);
     sneck_client *client = redis_bed_open(bed, "history=off", NULL);
-    sneck_lock *lock = mutex(holder, "a", NULL);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+    sneck_lock *lock = test_mutex(holder, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     waiting self = { .client = client, .name = "a", .wait_ms = 300 };
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, &self), 0);
-    await_number(bed, "ZCARD {lock:a}:queue", 1);
+    redis_bed_await(bed, "ZCARD {lock:a}:queue", 1);
     assert_string_equal(redis_bed_keys(bed),
                         "lock:a {lock:a}:queue {lock:a}:queue:info {lock:a}:queue:until {lock:a}:token");
     redis_bed_expect_limits(bed);
     assert_int_equal(strlen(redis_bed_text(bed, "ZRANGE {lock:a}:queue 0 -1")), 32);
     /* Only its private channel is listened to: the holder is one of ours. */
-    await_number(bed, "PUBSUB NUMPAT", 0);
+    redis_bed_await(bed, "PUBSUB NUMPAT", 0);
     char channels[256];
     (void)snprintf(channels, sizeof channels, "%s", redis_bed_text(bed, "PUBSUB CHANNELS *"));
     assert_int_equal(strncmp(channels, "lock:wake:", 10), 0);
@@ -224,7 +195,7 @@ static void test_a_waiter_is_in_the_queue_and_leaves_it_when_it_gives_up(void **
     /* And so it is when the client is closed under it. */
     self.wait_ms = SNECK_FOREVER;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, &self), 0);
-    await_number(bed, "ZCARD {lock:a}:queue", 1);
+    redis_bed_await(bed, "ZCARD {lock:a}:queue", 1);
     sneck_close(client);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(self.status, SNECK_CANCELED);
@@ -232,7 +203,7 @@ static void test_a_waiter_is_in_the_queue_and_leaves_it_when_it_gives_up(void **
     sneck_close(holder);
     sneck_lock_free(lock);
     assert_string_equal(redis_bed_keys(bed), "{lock:a}:token");
-    await_number(bed, "EXISTS lock:a", 0);
+    redis_bed_await(bed, "EXISTS lock:a", 0);
 }
 
 /* ---- Messages ---- */
@@ -258,13 +229,13 @@ static void test_a_release_is_announced_in_the_documented_words(void **state)
         char text[256];
         (void)snprintf(text, sizeof text, "lock:release:%s", names[i]);
         redisContext *listener = subscribe(bed, text);
-        sneck_lock *lock = mutex(client, names[i], NULL);
-        must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
+        sneck_lock *lock = test_mutex(client, names[i], NULL);
+        EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
         (void)snprintf(text, sizeof text, "lock:%s", names[i]);
         char owner[64];
         (void)snprintf(owner, sizeof owner, "%s", owner_field(bed, text));
         int64_t before_ms = snk_wall_us() / 1000;
-        must(SNECK_OK, sneck_release(lock, &error), &error);
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
         redisReply *message = NULL;
         assert_int_equal(redisGetReply(listener, (void **)&message), REDIS_OK);
         char begin[128];
@@ -288,9 +259,9 @@ static void test_nothing_is_announced_where_the_url_says_so(void **state)
     sneck_error error;
     redisContext *listener = subscribe(bed, "lock:release:a");
     sneck_client *client = redis_bed_open(bed, "announce=off", NULL);
-    sneck_lock *lock = mutex(client, "a", NULL);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
-    must(SNECK_OK, sneck_release(lock, &error), &error);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
     redis_bed_do(bed, "PUBLISH lock:release:a end");
     redisReply *message = NULL;
     assert_int_equal(redisGetReply(listener, (void **)&message), REDIS_OK);
@@ -311,27 +282,27 @@ static void test_the_log_tells_how_each_hold_ended(void **state)
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.why = "why not";
     options.lease_ms = 100;
-    sneck_lock *lock = mutex(client, "a", &options);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
-    must(SNECK_OK, sneck_release(lock, &error), &error);
-    must(SNECK_OK, sneck_acquire(lock, 0, &error), &error);
-    must(SNECK_OK, sneck_break(client, "a", sneck_token(lock), "stuck", &error), &error);
-    must(SNECK_LOST, sneck_release(lock, &error), &error);
+    sneck_lock *lock = test_mutex(client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_break(client, "a", sneck_token(lock), "stuck", &error));
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
     /* Nobody gives it back: it expires. */
     options.recovery = SNECK_RECOVER_NOTIFY;
-    sneck_lock *unforgotten = mutex(client, "a", &options);
-    must(SNECK_OK, sneck_acquire_for(unforgotten, 0, 100, &error), &error);
-    await_number(bed, "EXISTS lock:a", 0);
-    must(SNECK_LOST, sneck_release(unforgotten, &error), &error);
+    sneck_lock *unforgotten = test_mutex(client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire_for(unforgotten, 0, 100, &error));
+    redis_bed_await(bed, "EXISTS lock:a", 0);
+    EXPECT(SNECK_LOST, sneck_release(unforgotten, &error));
     sneck_lock_free(unforgotten);
     /* The renewal that would have kept it comes too late: the holder knows first, and gives it back when it may. */
-    must(SNECK_OK, sneck_acquire_for(lock, 1000, 300, &error), &error);
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 1000, 300, &error));
     redis_bed_do(bed, "PEXPIRE lock:a 30000");
-    await_number(bed, "EXISTS lock:a", 0);
-    must(SNECK_LOST, sneck_release(lock, &error), &error);
-    must(SNECK_OK, sneck_acquire(lock, 1000, &error), &error);
+    redis_bed_await(bed, "EXISTS lock:a", 0);
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(lock, 1000, &error));
     sneck_info *info = NULL;
-    must(SNECK_OK, sneck_inspect(client, "a", &info, &error), &error);
+    EXPECT(SNECK_OK, sneck_inspect(client, "a", &info, &error));
     static const char *const kinds[] = { "released", "broken", "expired", "lost" };
     assert_int_equal(info->incident_count, 4);
     for (size_t i = 0; i < 4; i++) {
@@ -341,8 +312,8 @@ static void test_the_log_tells_how_each_hold_ended(void **state)
     }
     sneck_info_free(info);
     for (int i = 0; i < 40; i++) {
-        must(SNECK_OK, sneck_release(lock, &error), &error);
-        must(SNECK_OK, sneck_acquire(lock, 1000, &error), &error);
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
+        EXPECT(SNECK_OK, sneck_acquire(lock, 1000, &error));
     }
     assert_int_equal(redis_bed_number(bed, "LLEN {lock:a}:log"), 32);
     sneck_lock_free(lock);
