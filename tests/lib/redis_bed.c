@@ -157,11 +157,16 @@ void redis_bed_stop(redis_bed *bed)
 
 /* ---- URLs ---- */
 
+static void make_url(char *url, size_t size, int port, const char *keys)
+{
+    (void)snprintf(url, size, "redis://sneck:secret@127.0.0.1:%d%s%s", port, keys == NULL ? "" : "?",
+                   keys == NULL ? "" : keys);
+}
+
 const char *redis_bed_url_at(int port, const char *keys)
 {
     static char url[256];
-    (void)snprintf(url, sizeof url, "redis://sneck:secret@127.0.0.1:%d%s%s", port, keys == NULL ? "" : "?",
-                   keys == NULL ? "" : keys);
+    make_url(url, sizeof url, port, keys);
     return url;
 }
 
@@ -174,7 +179,9 @@ sneck_client *redis_bed_open(const redis_bed *bed, const char *keys, const sneck
 {
     sneck_error error;
     sneck_client *client = NULL;
-    if (sneck_open(redis_bed_url(bed, keys), options, &client, &error) != SNECK_OK)
+    char url[256];
+    make_url(url, sizeof url, bed->port, keys);
+    if (sneck_open(url, options, &client, &error) != SNECK_OK)
         fail_msg("open: %s", error.message);
     return client;
 }
