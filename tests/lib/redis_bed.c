@@ -1,12 +1,6 @@
 #include "redis_bed.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,18 +10,6 @@
 #define TEXT_SIZE 65536
 
 /* ---- The server ---- */
-
-static int free_port(void)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
-    (void)close(fd);
-    return ntohs(address.sin_port);
-}
 
 /* The rules of the user that the documentation describes: what it says is what is tested. */
 static void read_user(char *rules, size_t size)
@@ -47,39 +29,21 @@ static void read_user(char *rules, size_t size)
     rules[strcspn(rules, "\n")] = '\0';
 }
 
-static void write_config(const redis_bed *bed)
+static void write_users(redis_bed *bed)
 {
     char rules[2048];
-    char path[128];
     read_user(rules, sizeof rules);
-    (void)snprintf(path, sizeof path, "%s/redis.conf", bed->folder);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    (void)fprintf(file,
-                  "bind 127.0.0.1\nport %d\nunixsocket %s\ndir %s\nsave \"\"\nappendonly no\nlogfile %s/log\n"
-                  "enable-debug-command yes\nuser default on nopass ~* &* +@all\nuser %s\n",
-                  bed->port, bed->socket, bed->folder, bed->folder, rules);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void run_server(const redis_bed *bed)
-{
-    char path[128];
-    (void)snprintf(path, sizeof path, "%s/redis.conf", bed->folder);
-    /* It must not outlive the test, however that ends. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int null = open("/dev/null", O_RDWR);
-    (void)dup2(null, STDIN_FILENO);
-    (void)dup2(null, STDOUT_FILENO);
-    (void)dup2(null, STDERR_FILENO);
-    (void)execlp("redis-server", "redis-server", path, (char *)NULL);
-    _exit(127);
+    strcpy(bed->rules, "/tmp/sneck-users-XXXXXX");
+    int fd = mkstemp(bed->rules);
+    assert_true(fd >= 0);
+    (void)dprintf(fd, "user default on nopass ~* &* +@all\nuser %s\n", rules);
+    (void)close(fd);
 }
 
 static bool connect_admin(redis_bed *bed)
 {
     struct timeval patience = { .tv_sec = 30 };
-    bed->admin = redisConnectUnixWithTimeout(bed->socket, patience);
+    bed->admin = redisConnectUnixWithTimeout(bed->server.socket, patience);
     if (bed->admin != NULL && bed->admin->err == 0) {
         (void)redisSetTimeout(bed->admin, patience);
         redisReply *reply = redisCommand(bed->admin, "PING");
@@ -95,21 +59,10 @@ static bool connect_admin(redis_bed *bed)
     return false;
 }
 
-void redis_bed_restart(redis_bed *bed)
+static void await_admin(redis_bed *bed)
 {
-    bed->pid = fork();
-    assert_true(bed->pid >= 0);
-    if (bed->pid == 0)
-        run_server(bed);
     int64_t limit_ns = snk_now_ns() + 30 * SNK_NS_PER_S;
     while (!connect_admin(bed)) {
-        int status = 0;
-        if (waitpid(bed->pid, &status, WNOHANG) == bed->pid) {
-            bed->pid = 0;
-            if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-                test_skip("there is no redis-server");
-            fail_msg("redis-server ended with status %d", status);
-        }
         assert_true(snk_now_ns() < limit_ns);
         redis_bed_pause(2);
     }
@@ -117,42 +70,40 @@ void redis_bed_restart(redis_bed *bed)
 
 void redis_bed_start(redis_bed *bed)
 {
-    *bed = (redis_bed){ .port = free_port() };
-    test_make_folder(bed->folder, sizeof bed->folder);
-    (void)snprintf(bed->socket, sizeof bed->socket, "%s/redis.sock", bed->folder);
-    (void)snprintf(bed->url, sizeof bed->url, "%s", redis_bed_url_at(bed->port, NULL));
-    write_config(bed);
-    redis_bed_restart(bed);
+    *bed = (redis_bed){ .admin = NULL };
+    write_users(bed);
+    const char *const options[] = { "--aclfile", bed->rules, NULL };
+    if (!redis_server_start(&bed->server, options))
+        fail_msg("redis-server does not start");
+    await_admin(bed);
 }
 
-static void end_server(redis_bed *bed)
+void redis_bed_restart(redis_bed *bed)
 {
-    if (bed->admin != NULL)
-        redisFree(bed->admin);
-    bed->admin = NULL;
-    if (bed->pid > 0) {
-        (void)kill(bed->pid, SIGKILL);
-        (void)waitpid(bed->pid, NULL, 0);
-    }
-    bed->pid = 0;
+    assert_true(redis_server_restart(&bed->server));
+    await_admin(bed);
 }
 
 void redis_bed_crash(redis_bed *bed, bool saved)
 {
     if (saved)
         redis_bed_do(bed, "SAVE");
-    end_server(bed);
+    redisFree(bed->admin);
+    bed->admin = NULL;
+    redis_server_kill(&bed->server);
     if (!saved) {
         char path[128];
-        (void)snprintf(path, sizeof path, "%s/dump.rdb", bed->folder);
+        (void)snprintf(path, sizeof path, "%s/dump.rdb", bed->server.directory);
         (void)unlink(path);
     }
 }
 
 void redis_bed_stop(redis_bed *bed)
 {
-    end_server(bed);
-    test_remove_folder(bed->folder);
+    if (bed->admin != NULL)
+        redisFree(bed->admin);
+    redis_server_stop(&bed->server);
+    (void)unlink(bed->rules);
 }
 
 /* ---- URLs ---- */
@@ -172,7 +123,7 @@ const char *redis_bed_url_at(int port, const char *keys)
 
 const char *redis_bed_url(const redis_bed *bed, const char *keys)
 {
-    return redis_bed_url_at(bed->port, keys);
+    return redis_bed_url_at(bed->server.port, keys);
 }
 
 sneck_client *redis_bed_open(const redis_bed *bed, const char *keys, const sneck_client_options *options)
@@ -180,7 +131,7 @@ sneck_client *redis_bed_open(const redis_bed *bed, const char *keys, const sneck
     sneck_error error;
     sneck_client *client = NULL;
     char url[256];
-    make_url(url, sizeof url, bed->port, keys);
+    make_url(url, sizeof url, bed->server.port, keys);
     if (sneck_open(url, options, &client, &error) != SNECK_OK)
         fail_msg("open: %s", error.message);
     return client;

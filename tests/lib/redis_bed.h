@@ -7,22 +7,19 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include <hiredis/hiredis.h>
 
+#include "redis_server.h"
 #include "sneck.h"
 
 typedef struct redis_bed {
-    char folder[64];
-    char socket[96];
-    int port;
-    char url[256]; /* as the documented user, by TCP */
-    pid_t pid;     /* 0: it does not run */
+    redis_server server;
+    char rules[64]; /* file with its users */
     redisContext *admin;
 } redis_bed;
 
-/* Skips the test when there is no redis-server. */
+/* Fails the test when the server does not start. */
 void redis_bed_start(redis_bed *bed);
 void redis_bed_stop(redis_bed *bed);
 
@@ -31,7 +28,7 @@ void redis_bed_crash(redis_bed *bed, bool saved);
 /* Starts it again in its place. */
 void redis_bed_restart(redis_bed *bed);
 
-/* bed.url with more query keys ("layout=string&wake=all"), in static memory. */
+/* The URL of the server, by TCP and as the documented user, with query keys ("wake=all", or NULL); static memory. */
 const char *redis_bed_url(const redis_bed *bed, const char *keys);
 /* The same for a proxy at that port. */
 const char *redis_bed_url_at(int port, const char *keys);

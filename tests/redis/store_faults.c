@@ -156,7 +156,7 @@ static void test_a_server_that_cannot_save_refuses(void **state)
     redis_bed *bed = *state;
     scene made = open_scene(bed, NULL, 3000);
     char path[128];
-    (void)snprintf(path, sizeof path, "%s/dump.rdb", bed->folder);
+    (void)snprintf(path, sizeof path, "%s/dump.rdb", bed->server.directory);
     assert_int_equal(mkdir(path, 0700), 0); /* nothing can be saved over a folder */
     redis_bed_do(bed, "CONFIG SET save %s", "3600 1");
     redis_bed_do(bed, "SET something else");
@@ -184,7 +184,7 @@ static void test_a_server_whose_script_runs_away_is_waited_for(void **state)
     redis_bed *bed = *state;
     scene made = open_scene(bed, NULL, 3000);
     redis_bed_do(bed, "CONFIG SET lua-time-limit 10");
-    redisContext *runaway = redisConnectUnix(bed->socket);
+    redisContext *runaway = redisConnectUnix(bed->server.socket);
     assert_non_null(runaway);
     (void)redisAppendCommand(runaway, "EVAL %s 0", "while true do end");
     int done = 0;
@@ -216,9 +216,9 @@ static void test_what_cannot_be_opened_says_why_without_the_password(void **stat
 {
     redis_bed *bed = *state;
     char url[256];
-    (void)snprintf(url, sizeof url, "redis://sneck:wrong-word@127.0.0.1:%d", bed->port);
+    (void)snprintf(url, sizeof url, "redis://sneck:wrong-word@127.0.0.1:%d", bed->server.port);
     expect_open(SNECK_DENIED, url);
-    (void)snprintf(url, sizeof url, "redis://sneck:secret@127.0.0.1:%d/99", bed->port);
+    (void)snprintf(url, sizeof url, "redis://sneck:secret@127.0.0.1:%d/99", bed->server.port);
     expect_open(SNECK_INVALID, url);
     (void)snprintf(url, sizeof url, "redis://sneck:secret@127.0.0.1:1/0?timeout=500");
     expect_open(SNECK_UNAVAILABLE, url);
@@ -231,7 +231,7 @@ static void test_what_cannot_be_opened_says_why_without_the_password(void **stat
     expect_open(SNECK_UNSUPPORTED, "redis+cluster://127.0.0.1:1,127.0.0.1:2");
     expect_open(SNECK_UNSUPPORTED, "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
     redis_bed_do(bed, "CONFIG SET requirepass something");
-    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", bed->port);
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", bed->server.port);
     expect_open(SNECK_DENIED, url);
 }
 
@@ -242,8 +242,8 @@ static void test_the_password_may_come_from_a_file(void **state)
     sneck_client *client = NULL;
     char path[128];
     char url[128];
-    (void)snprintf(path, sizeof path, "%s/password", bed->folder);
-    (void)snprintf(url, sizeof url, "redis://sneck@127.0.0.1:%d", bed->port);
+    (void)snprintf(path, sizeof path, "%s/password", bed->server.directory);
+    (void)snprintf(url, sizeof url, "redis://sneck@127.0.0.1:%d", bed->server.port);
     assert_int_equal(setenv("SNECK_PASSWORD_FILE", path, 1), 0);
     EXPECT(SNECK_DENIED, sneck_open(url, NULL, &client, &error));
     FILE *file = fopen(path, "w");
@@ -269,7 +269,7 @@ static void test_a_server_that_pauses_is_waited_for(void **state)
     /* The time that the answer took is not ours. */
     assert_true(sneck_remaining_ms(made.lock) <= 3000 - 250);
     EXPECT(SNECK_OK, sneck_release(made.lock, &error));
-    redisContext *sleeper = redisConnectUnix(bed->socket);
+    redisContext *sleeper = redisConnectUnix(bed->server.socket);
     assert_non_null(sleeper);
     (void)redisAppendCommand(sleeper, "DEBUG SLEEP 0.3");
     int done = 0;

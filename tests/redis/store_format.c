@@ -137,7 +137,7 @@ static void test_the_prefix_may_be_another_or_none(void **state)
     redis_bed *bed = *state;
     sneck_error error;
     char url[256];
-    (void)snprintf(url, sizeof url, "redis+unix://%s?prefix=&history=off", bed->socket);
+    (void)snprintf(url, sizeof url, "redis+unix://%s?prefix=&history=off", bed->server.socket);
     sneck_client *client = NULL;
     EXPECT(SNECK_OK, sneck_open(url, NULL, &client, &error));
     sneck_lock *lock = test_mutex(client, "bare", NULL);
@@ -210,7 +210,7 @@ static void test_a_waiter_is_in_the_queue_and_leaves_it_when_it_gives_up(void **
 
 static redisContext *subscribe(const redis_bed *bed, const char *channel)
 {
-    redisContext *context = redisConnectUnix(bed->socket);
+    redisContext *context = redisConnectUnix(bed->server.socket);
     assert_non_null(context);
     redisReply *reply = redisCommand(context, "SUBSCRIBE %s", channel);
     assert_non_null(reply);

@@ -26,7 +26,7 @@ static int set_up(void **state)
     if (made == NULL)
         return -1;
     redis_bed_start(&made->bed);
-    assert_true(proxy_start(&made->proxy, made->bed.port));
+    assert_true(proxy_start(&made->proxy, made->bed.server.port));
     sneck_error error;
     sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
     options.lease_ms = LEASE_MS;

@@ -22,7 +22,7 @@ typedef struct clients {
 } clients;
 
 /* One server for all tests of the suite, emptied before each. */
-static redis_bed server;
+static redis_bed redis;
 
 typedef struct store_kind {
     const char *name;
@@ -53,13 +53,13 @@ static void open_sqlite(clients *world)
 
 static void open_redis(clients *world, const char *keys)
 {
-    if (server.pid == 0)
-        redis_bed_start(&server);
-    redis_bed_do(&server, "FLUSHALL");
-    world->a = test_store(redis_bed_url(&server, keys));
-    world->b = test_store(redis_bed_url(&server, keys));
-    world->c = test_store(redis_bed_url(&server, keys));
-    world->d = test_store(redis_bed_url(&server, keys));
+    if (redis.server.pid == 0)
+        redis_bed_start(&redis);
+    redis_bed_do(&redis, "FLUSHALL");
+    world->a = test_store(redis_bed_url(&redis, keys));
+    world->b = test_store(redis_bed_url(&redis, keys));
+    world->c = test_store(redis_bed_url(&redis, keys));
+    world->d = test_store(redis_bed_url(&redis, keys));
 }
 
 static void open_redis_hash(clients *world)
@@ -987,7 +987,7 @@ int main(void)
         tests[i] = (struct CMUnitTest){ names[i], test->function, set_up, tear_down, kind };
     }
     int failed = _cmocka_run_group_tests("store contract", tests, KINDS * TESTS, NULL, NULL);
-    if (server.pid != 0)
-        redis_bed_stop(&server);
+    if (redis.server.pid != 0)
+        redis_bed_stop(&redis);
     return failed;
 }
