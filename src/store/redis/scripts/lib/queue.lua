@@ -21,15 +21,21 @@ end
 -- PUBLISH says whether anybody hears it. Nobody: the waiter is passed over but keeps its place, because its connection
 -- may just have been cut; its lease alone removes it. A waiter that wants only a hint is told and must ask.
 local function serve(asker, asker_lease)
-    for _, claim in ipairs(redis.call('ZRANGE', queue, 0, 63)) do
+    local passed = 0
+    for _ = 1, 64 do
+        -- One at a time: mostly the first one is served, however many there are.
+        local claim = redis.call('ZRANGE', queue, passed, passed)[1]
+        if not claim then
+            return false
+        end
         local lease, tokens, fair, wake, owner, pid, host, why = string.match(redis.call('HGET', queue_info, claim) or '',
             '^(%d+) (%d+) ([01]) (%a+) (%S+) (%d+) %d+ (%S+) (.*)$')
         local lives = redis.call('ZSCORE', queue_until, claim)
-        if not lease or not lives then
+        passed = passed + 1
+        if not lease or not lives or tonumber(lives) <= now_ms then
+            mended_queue = mended_queue + ((lease and lives) and 0 or 1)
             leave(claim)
-            mended_queue = mended_queue + 1
-        elseif tonumber(lives) <= now_ms then
-            leave(claim)
+            passed = passed - 1
         elseif claim == asker then
             leave(claim)
             grant(claim, owner, tokens, asker_lease, pid, host, why, fair)
