@@ -1,5 +1,4 @@
 /* Acquire, renew and release: requests as scripts, and replies as answers. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +32,25 @@ typedef struct texts {
     snk_announcement announcement;
 } texts;
 
-static void number(char text[NUMBER_SIZE], int64_t value)
+/* The texts of every request are made by hand: printf costs more than all the rest of it. */
+
+static char *append(char *to, const char *text, size_t length)
 {
-    (void)snprintf(text, NUMBER_SIZE, "%lld", (long long)value);
+    memcpy(to, text, length);
+    to[length] = '\0';
+    return to + length;
+}
+
+/* `value` is not negative. Returns the end. */
+static char *number(char *to, int64_t value)
+{
+    char digits[NUMBER_SIZE];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    return append(to, digits + at, sizeof digits - at);
 }
 
 /* Up, because what the store keeps must not be shorter than what the caller believes. */
@@ -60,9 +75,10 @@ static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim,
 {
     const snk_send *send = &claim->send;
     uint32_t tokens = send->tokens < 1 ? 1 : send->tokens;
-    number(text->tokens, tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
-    number(text->pid, store->identity.pid);
-    (void)snprintf(text->owner, sizeof text->owner, "%s:%lld", store->identity.uuid, (long long)claim->thread);
+    (void)number(text->tokens, tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
+    (void)number(text->pid, store->identity.pid);
+    char *end = append(text->owner, store->identity.uuid, SNK_UUID_TEXT_SIZE - 1);
+    (void)number(append(end, ":", 1), claim->thread > 0 ? claim->thread : 0);
     return (snk_run){
         .script = SNK_SCRIPT_ACQUIRE,
         .keys = &text->keys,
@@ -75,7 +91,7 @@ static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim,
 
 static snk_run renew_run(const snk_redis_store *store, const snk_send *send, texts *text)
 {
-    number(text->tokens, send->levels);
+    (void)number(text->tokens, send->levels);
     return (snk_run){
         .script = SNK_SCRIPT_RENEW,
         .keys = &text->keys,
@@ -85,36 +101,37 @@ static snk_run renew_run(const snk_redis_store *store, const snk_send *send, tex
 }
 
 /* Appends text as it stands within a JSON string; names have no control characters. */
-static size_t escape(char *to, const char *text)
+static char *append_escaped(char *to, const char *text, size_t length)
 {
-    size_t length = 0;
-    for (; *text != '\0' && length < (size_t)(2 * SNK_NAME_LENGTH_MAX); text++) {
-        if (*text == '"' || *text == '\\')
-            to[length++] = '\\';
-        to[length++] = *text;
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '"' || text[i] == '\\')
+            *to++ = '\\';
+        *to++ = text[i];
     }
-    to[length] = '\0';
-    return length;
+    return to;
 }
 
 void snk_announcement_make(const snk_redis_store *store, const char *name, snk_announcement *announcement)
 {
+    static const char begin[] = "{\"lockKey\":\"";
+    static const char end[] = "\",\"releaseTime\":";
     announcement->channel[0] = '\0';
     announcement->message[0] = '\0';
     if (!store->options.announce)
         return;
-    char escaped[2 * SNK_NAME_LENGTH_MAX + 2];
-    (void)escape(escaped, name);
-    (void)snprintf(announcement->channel, sizeof announcement->channel, SNK_RELEASE_CHANNEL "%s", name);
-    (void)snprintf(announcement->message, sizeof announcement->message, "{\"lockKey\":\"%s\",\"releaseTime\":",
-                   escaped);
+    size_t length = strnlen(name, SNK_NAME_LENGTH_MAX);
+    char *to = append(announcement->channel, SNK_RELEASE_CHANNEL, sizeof SNK_RELEASE_CHANNEL - 1);
+    (void)append(to, name, length);
+    to = append(announcement->message, begin, sizeof begin - 1);
+    to = append_escaped(to, name, length);
+    (void)append(to, end, sizeof end - 1);
 }
 
 static snk_run release_run(const snk_redis_store *store, const snk_claim *claim, texts *text)
 {
     const snk_send *send = &claim->send;
     int64_t tombstone_ns = send->lease_ns > SNK_TOMBSTONE_NS ? send->lease_ns : SNK_TOMBSTONE_NS;
-    number(text->lease, send->unanswered ? ms_of(tombstone_ns) : 0);
+    (void)number(text->lease, send->unanswered ? ms_of(tombstone_ns) : 0);
     snk_announcement_make(store, claim->name, &text->announcement);
     return (snk_run){
         .script = SNK_SCRIPT_RELEASE,
@@ -134,7 +151,7 @@ static sneck_status format(const snk_redis_store *store, const snk_claim *claim,
     if (status != SNECK_OK)
         return status;
     snk_id_to_hex(&claim->send.claim, text.claim);
-    number(text.lease, ms_of(claim->send.lease_ns));
+    (void)number(text.lease, ms_of(claim->send.lease_ns));
     snk_run run = { .count = 0 };
     switch (claim->send.ask) {
     case SNK_ASK_ACQUIRE:

@@ -1,18 +1,23 @@
 #include "store/redis/keys.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/name.h"
 
-static const char *const helpers[SNK_KEYS] = {
-    [SNK_KEY_TOKEN] = "token",
-    [SNK_KEY_GONE] = "gone",
-    [SNK_KEY_LOG] = "log",
-    [SNK_KEY_QUEUE] = "queue",
-    [SNK_KEY_QUEUE_INFO] = "queue:info",
-    [SNK_KEY_QUEUE_UNTIL] = "queue:until",
+static const struct helper {
+    const char *end; /* with its ':' */
+    size_t length;
+} helpers[SNK_KEYS] = {
+#define HELPER(text) { text, sizeof text - 1 }
+    [SNK_KEY_LOCK] = HELPER(""),
+    [SNK_KEY_TOKEN] = HELPER(":token"),
+    [SNK_KEY_GONE] = HELPER(":gone"),
+    [SNK_KEY_LOG] = HELPER(":log"),
+    [SNK_KEY_QUEUE] = HELPER(":queue"),
+    [SNK_KEY_QUEUE_INFO] = HELPER(":queue:info"),
+    [SNK_KEY_QUEUE_UNTIL] = HELPER(":queue:until"),
+#undef HELPER
 };
 
 /* As Redis looks for it: between the first '{' and the first '}' after that, and not empty. */
@@ -23,24 +28,38 @@ static bool has_hash_tag(const char *key)
     return end != NULL && end > open + 1;
 }
 
+/* Every request makes all of them, so they are put together by hand. */
 sneck_status snk_keys_make(snk_keys *keys, const char *prefix, const char *name, sneck_error *error)
 {
+    size_t prefix_length = strnlen(prefix, SNK_PREFIX_LENGTH_MAX);
+    size_t name_length = strnlen(name, SNK_NAME_LENGTH_MAX);
+    size_t length = prefix_length + name_length;
     char *lock = keys->text[SNK_KEY_LOCK];
-    keys->length[SNK_KEY_LOCK] = (size_t)snprintf(lock, SNK_KEY_SIZE, "%s%s", prefix, name);
+    memcpy(lock, prefix, prefix_length);
+    memcpy(lock + prefix_length, name, name_length);
+    lock[length] = '\0';
+    keys->length[SNK_KEY_LOCK] = length;
     bool tagged = has_hash_tag(lock);
     if (!tagged && strpbrk(lock, "{}") != NULL)
         return snk_fail(error, SNECK_INVALID, 0,
                         "\"%.120s\" cannot be a lock on Redis: braces in a name must be a hash tag, as in {order}/42",
                         name);
-    for (size_t i = SNK_KEY_LOCK + 1; i < SNK_KEYS; i++)
-        keys->length[i] = (size_t)snprintf(keys->text[i], SNK_KEY_SIZE, "%s%s%s:%s", tagged ? "" : "{", lock,
-                                           tagged ? "" : "}", helpers[i]);
+    for (size_t i = SNK_KEY_LOCK + 1; i < SNK_KEYS; i++) {
+        char *to = keys->text[i];
+        if (!tagged)
+            *to++ = '{';
+        memcpy(to, lock, length);
+        to += length;
+        if (!tagged)
+            *to++ = '}';
+        memcpy(to, helpers[i].end, helpers[i].length + 1);
+        keys->length[i] = (size_t)(to - keys->text[i]) + helpers[i].length;
+    }
     return SNECK_OK;
 }
 
-static bool ends_with(const char *text, size_t length, const char *end)
+static bool ends_with(const char *text, size_t length, const char *end, size_t end_length)
 {
-    size_t end_length = strlen(end);
     return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
 }
 
@@ -48,11 +67,9 @@ static bool ends_with(const char *text, size_t length, const char *end)
 static size_t strip_helper(const char *key, size_t length, snk_key *which)
 {
     for (size_t i = SNK_KEY_LOCK + 1; i < SNK_KEYS; i++) {
-        char end[16];
-        (void)snprintf(end, sizeof end, ":%s", helpers[i]);
-        if (ends_with(key, length, end)) {
+        if (ends_with(key, length, helpers[i].end, helpers[i].length)) {
             *which = (snk_key)i;
-            return length - strlen(end);
+            return length - helpers[i].length;
         }
     }
     return 0;
