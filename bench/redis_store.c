@@ -114,9 +114,9 @@ static size_t format(by_hand *lock, bool acquire, char **command)
             die("no random bytes");
         snk_id_to_hex(&id, lock->claim);
     }
-    const char *const acquire_words[] = {
-        lock->claim, "30000", "1", "1", "0", "grant", "1", "7f3c1b52-3f0e-4a4c-9b55-0c4b7f2f9f10:17", "1234", "bench", ""
-    };
+    const char *const acquire_words[] = { lock->claim, "30000", "1", "1",
+                                          "0",         "grant", "1", "7f3c1b52-3f0e-4a4c-9b55-0c4b7f2f9f10:17",
+                                          "1234",      "bench", "" };
     const char *const release_words[] = { lock->claim, "0", "1", lock->channel, lock->message, "released" };
     size_t more = acquire ? 11 : 6;
     memcpy(words + count, acquire ? acquire_words : release_words, more * sizeof *words);
@@ -325,8 +325,8 @@ static void turns_ours(board *shared)
     sneck_close(client);
 }
 
-static const char proto_lock[] =
-    "if redis.call('set',KEYS[1],ARGV[1],'nx','px',ARGV[2]) then return 1 end redis.call('rpush',KEYS[2],ARGV[1]) return 0";
+static const char proto_lock[] = "if redis.call('set',KEYS[1],ARGV[1],'nx','px',ARGV[2]) then return 1 end "
+                                 "redis.call('rpush',KEYS[2],ARGV[1]) return 0";
 static const char proto_unlock[] =
     "if redis.call('get',KEYS[1])~=ARGV[1] then return 0 end "
     "while true do local head=redis.call('lpop',KEYS[2]) "
@@ -335,8 +335,7 @@ static const char proto_unlock[] =
 
 static redisReply *proto_run(redisContext *context, const char *sha, const char *self)
 {
-    redisReply *reply =
-        redisCommand(context, "EVALSHA %s 2 proto proto:queue %s 30000 proto:released", sha, self);
+    redisReply *reply = redisCommand(context, "EVALSHA %s 2 proto proto:queue %s 30000 proto:released", sha, self);
     if (reply == NULL || reply->type != REDIS_REPLY_INTEGER)
         die("the prototype failed");
     return reply;

@@ -35,8 +35,8 @@ static sneck_lock *new_lock(sneck_client *client, const sneck_lock_options *opti
     lock->terms = snk_lock_terms(options);
     lock->is_reentrant = options->reentrant;
     if (options->owner == SNECK_OWNER_HANDLE)
-        lock->owner = SNK_OWNER_IS_HANDLE |
-                      (atomic_fetch_add_explicit(&client->handle_count, 1, memory_order_relaxed) + 1);
+        lock->owner =
+            SNK_OWNER_IS_HANDLE | (atomic_fetch_add_explicit(&client->handle_count, 1, memory_order_relaxed) + 1);
     bool has_why = options->why != NULL && options->why[0] != '\0';
     if (has_why)
         lock->why = snk_why_new(options->why);

@@ -138,8 +138,8 @@ static void test_what_a_hand_off_costs_does_not_grow_with_those_who_wait(void **
     double many_pairs = 0;
     double few = scripts_per_pair(bed, 2, &few_pairs);
     double many = scripts_per_pair(bed, CROWD_MAX, &many_pairs);
-    printf("# figure: scripts per hand-off: %.2f with 2 processes, %.2f with %d; %.0f and %.0f hand-offs/s\n", few, many,
-           CROWD_MAX, few_pairs, many_pairs);
+    printf("# figure: scripts per hand-off: %.2f with 2 processes, %.2f with %d; %.0f and %.0f hand-offs/s\n", few,
+           many, CROWD_MAX, few_pairs, many_pairs);
     assert_true(many < 4); /* acquire, the first renewal, release */
     assert_string_equal(redis_bed_keys(bed), "{lock:a}:log {lock:a}:token");
 }
@@ -149,7 +149,9 @@ static void test_what_a_hand_off_costs_does_not_grow_with_those_who_wait(void **
 static void test_an_outage_is_waited_out_without_a_storm(void **state)
 {
     redis_bed *bed = *state;
-    enum { COUNT = 16 };
+    enum {
+        COUNT = 16
+    };
     test_child children[COUNT];
     board *shared = new_board();
     job work = { .shared = shared, .lease_ms = 2000, .rounds = 3 };
@@ -186,7 +188,10 @@ static void test_an_outage_is_waited_out_without_a_storm(void **state)
 static void test_a_hold_of_three_leases_under_load_is_never_lost(void **state)
 {
     redis_bed *bed = *state;
-    enum { COUNT = 4, HOLDS = 64 };
+    enum {
+        COUNT = 4,
+        HOLDS = 64
+    };
     test_child children[COUNT];
     board *shared = new_board();
     job work = { .shared = shared, .lease_ms = 1000 };

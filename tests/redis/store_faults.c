@@ -313,7 +313,9 @@ static void *hammer_on(void *argument)
 static void test_connections_killed_under_load_cost_no_exclusion_and_leave_nothing(void **state)
 {
     redis_bed *bed = *state;
-    enum { THREADS = 4 };
+    enum {
+        THREADS = 4
+    };
     scene scenes[2] = { open_scene(bed, NULL, 2000), open_scene(bed, NULL, 2000) };
     _Atomic int inside = 0;
     atomic_bool stop = false;

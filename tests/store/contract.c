@@ -378,7 +378,9 @@ static void test_waiters_are_served_in_the_order_they_came(void **state)
 {
     clients *world = *state;
     snk_store *stores[] = { world->b, world->c, world->d, world->b, world->c, world->d, world->a };
-    enum { COUNT = sizeof stores / sizeof stores[0] };
+    enum {
+        COUNT = sizeof stores / sizeof stores[0]
+    };
     snk_id holder = test_must_hold(world->a, "x");
     snk_store *holder_store = world->a;
     snk_id waiters[COUNT];
@@ -511,8 +513,7 @@ static void test_each_grant_has_higher_tokens_than_all_before(void **state)
     for (uint32_t i = 0; i < 300; i++) {
         snk_store *store = stores[i % 3];
         snk_id claim = test_id();
-        snk_answer answer =
-            test_acquire(store, "x", &claim, (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = i % 50 });
+        snk_answer answer = test_acquire(store, "x", &claim, (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = i % 50 });
         test_expect_kind(&answer, SNK_ANSWER_HELD);
         assert_true(answer.token_first > highest);
         assert_true(answer.token_last >= answer.token_first);
@@ -601,12 +602,13 @@ static void test_inspect_shows_who_holds_and_who_waits(void **state)
 {
     clients *world = *state;
     snk_id claim = test_id();
-    snk_answer held = test_acquire(world->a, "x", &claim,
-                                   (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 3, .fair = true, .why = "because" });
+    snk_answer held = test_acquire(
+        world->a, "x", &claim, (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 3, .fair = true, .why = "because" });
     snk_id waiter = test_id();
     expect(test_acquire(world->b, "x", &waiter, (test_ask){ .lease_ms = 50000, .queue = true, .why = "first" }),
            SNK_ANSWER_QUEUED);
-    expect(test_acquire(world->c, "x", &(snk_id){ { 1 } }, (test_ask){ .lease_ms = 50000, .queue = true, .why = "second" }),
+    expect(test_acquire(world->c, "x", &(snk_id){ { 1 } },
+                        (test_ask){ .lease_ms = 50000, .queue = true, .why = "second" }),
            SNK_ANSWER_QUEUED);
     snk_view *view = inspect(world->d, "x");
     const sneck_info *info = &view->info;
@@ -866,10 +868,10 @@ static void test_a_sleeper_can_be_cancelled(void **state)
 
 typedef struct race {
     snk_store *store;
-    int64_t *counter;   /* plain: only the lock keeps it sound */
-    uint64_t *highest;  /* token seen by the resource */
+    int64_t *counter;  /* plain: only the lock keeps it sound */
+    uint64_t *highest; /* token seen by the resource */
     unsigned rounds;
-    unsigned lower;     /* tokens that came too late */
+    unsigned lower; /* tokens that came too late */
 } race;
 
 static void *run_race(void *context)
@@ -891,7 +893,9 @@ static void *run_race(void *context)
 static void test_eight_threads_of_four_clients_exclude_each_other(void **state)
 {
     clients *world = *state;
-    enum { THREADS = 8 };
+    enum {
+        THREADS = 8
+    };
     snk_store *stores[] = { world->a, world->b, world->c, world->d };
     pthread_t threads[THREADS];
     race races[THREADS];
@@ -916,7 +920,10 @@ typedef struct contract_test {
     CMUnitTestFunction function;
 } contract_test;
 
-#define TEST(function) { #function, function }
+#define TEST(function)                                                                                                 \
+    {                                                                                                                  \
+#function, function                                                                                            \
+    }
 
 static const contract_test contract[] = {
     TEST(test_a_free_lock_is_granted_for_the_full_lease),

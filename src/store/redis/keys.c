@@ -9,7 +9,10 @@ static const struct helper {
     const char *end; /* with its ':' */
     size_t length;
 } helpers[SNK_KEYS] = {
-#define HELPER(text) { text, sizeof text - 1 }
+#define HELPER(text)                                                                                                   \
+    {                                                                                                                  \
+        text, sizeof text - 1                                                                                          \
+    }
     [SNK_KEY_LOCK] = HELPER(""),
     [SNK_KEY_TOKEN] = HELPER(":token"),
     [SNK_KEY_GONE] = HELPER(":gone"),

@@ -56,8 +56,7 @@ static void show_waiters(const redisReply *reply, snk_view *view)
     const redisReply *waiters = reply->element[SHOWN_WAITERS];
     for (size_t i = 0; i + 1 < waiters->elements; i += 2) {
         snk_waiter_entry waiter;
-        if (waiters->element[i]->type != REDIS_REPLY_STRING ||
-            !snk_entry_read_waiter(waiters->element[i + 1], &waiter))
+        if (waiters->element[i]->type != REDIS_REPLY_STRING || !snk_entry_read_waiter(waiters->element[i + 1], &waiter))
             continue;
         waiter.party.age_ms = now_ms > waiter.since_ms ? now_ms - waiter.since_ms : 0;
         waiter.party.remaining_ms = strtoll(waiters->element[i]->str, NULL, 10) - now_ms;

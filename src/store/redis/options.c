@@ -16,10 +16,23 @@ const char *const snk_redis_keys[] = { "layout",   "timeout",          "holds", 
                                        "replicas", "replicas_timeout", "ca",    "cert", "key",      "verify",
                                        NULL };
 
-const char *const snk_redis_later_keys[] = { "layout",   "timeout",          "holds", "wake",          "announce",
-                                             "history",  "replicas",         "ca",    "cert",          "key",
-                                             "verify",   "replicas_timeout", "lease_max", "sentinel_user",
-                                             "sentinel_password_file", "sentinelMasterId", NULL };
+const char *const snk_redis_later_keys[] = { "layout",
+                                             "timeout",
+                                             "holds",
+                                             "wake",
+                                             "announce",
+                                             "history",
+                                             "replicas",
+                                             "ca",
+                                             "cert",
+                                             "key",
+                                             "verify",
+                                             "replicas_timeout",
+                                             "lease_max",
+                                             "sentinel_user",
+                                             "sentinel_password_file",
+                                             "sentinelMasterId",
+                                             NULL };
 
 /* The place of a key's value in `words` (ends with NULL); the first when the key is not given. */
 static sneck_status choose(const snk_url *url, const char *key, const char *const words[], int *choice_out,

@@ -46,8 +46,8 @@ typedef struct snk_redis_store {
     snk_redis *redis; /* owned */
 
     snk_waiting waiting;
-    _Atomic bool is_heard; /* the private channel has been confirmed once */
-    bool waits_on_several; /* this kernel can sleep on two words */
+    _Atomic bool is_heard;                  /* the private channel has been confirmed once */
+    bool waits_on_several;                  /* this kernel can sleep on two words */
     _Atomic uint32_t words[SNK_WAKE_WORDS]; /* a claim's word goes up when there may be news about it */
     _Atomic uint32_t any;                   /* goes up with each of them */
     _Atomic uint32_t any_seen;              /* what the last wait for any claim has reported */

@@ -23,9 +23,9 @@ typedef struct snk_waiting_claim {
 } snk_waiting_claim;
 
 typedef struct snk_waiting {
-    pthread_mutex_t mutex; /* a leaf */
-    bool hears_private;    /* the private channel was subscribed to; under mutex */
-    size_t count;          /* under mutex */
+    pthread_mutex_t mutex;                 /* a leaf */
+    bool hears_private;                    /* the private channel was subscribed to; under mutex */
+    size_t count;                          /* under mutex */
     snk_list buckets[SNK_WAITING_BUCKETS]; /* of owned snk_waiting_claim, by id; under mutex */
 } snk_waiting;
 

@@ -49,8 +49,7 @@ static void tell(void *context, const char *name, const snk_id *claim)
         store->news(store->news_context, name, claim);
 }
 
-bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
-                          int64_t until_ns)
+bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
 {
     snk_redis_store *store = snk_redis_store_of(base);
     bool any = ticket == 0;
