@@ -221,9 +221,9 @@ sneck_status sneck_release(sneck_lock *lock, sneck_error *error)
     if (lock != NULL && snk_forkmark_is_child(&lock->client->fork))
         return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     sneck_status status = snk_lock_check(lock, error);
-    if (status == SNECK_OK)
-        status = tell_levels(lock, release(lock, snk_lock_owner(lock), error), error);
-    return status;
+    if (status != SNECK_OK)
+        return status;
+    return tell_levels(lock, release(lock, snk_lock_owner(lock), error), error);
 }
 
 sneck_status sneck_extend(sneck_lock *lock, int64_t lease_ms, sneck_error *error)

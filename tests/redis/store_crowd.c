@@ -177,7 +177,7 @@ static void test_an_outage_is_waited_out_without_a_storm(void **state)
     assert_int_equal(atomic_load(&shared->overlaps), 0);
     assert_int_equal(atomic_load(&shared->lower), 0);
     assert_true(took_ms < 15000);
-    assert_true(connects <= 4 * (COUNT + 2));
+    assert_true(connects <= 4LL * (COUNT + 2));
     sneck_lock_free(lock);
     sneck_close(client);
     (void)munmap(shared, sizeof *shared);

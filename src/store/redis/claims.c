@@ -347,7 +347,7 @@ static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_ca
 static void do_many(snk_redis_store *store, const snk_call *call)
 {
     snk_redis_call *calls = calloc(call->count, sizeof *calls);
-    snk_redis_call **sent = calloc(call->count, sizeof *sent);
+    snk_redis_call **sent = calloc(call->count, sizeof(void *));
     if (calls != NULL && sent != NULL) {
         do_claims(store, call, calls, sent);
     } else {

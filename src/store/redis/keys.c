@@ -11,7 +11,7 @@ static const struct helper {
 } helpers[SNK_KEYS] = {
 #define HELPER(text)                                                                                                   \
     {                                                                                                                  \
-        text, sizeof text - 1                                                                                          \
+        (text), sizeof(text) - 1                                                                                       \
     }
     [SNK_KEY_LOCK] = HELPER(""),
     [SNK_KEY_TOKEN] = HELPER(":token"),

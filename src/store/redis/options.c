@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-#define TIMEOUT_MS_MAX (3600 * 1000)
+#define TIMEOUT_MS_MAX 3600000L
 #define DATABASE_MAX 65535
 
 const char *const snk_redis_keys[] = { "layout",   "timeout",          "holds", "wake", "announce", "history",

@@ -40,9 +40,9 @@ bool snk_waiting_init(snk_waiting *waiting)
 void snk_waiting_deinit(snk_waiting *waiting)
 {
     for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++) {
-        snk_link *link = NULL;
-        while ((link = snk_list_first(&waiting->buckets[i])) != NULL) {
-            snk_list_remove(link);
+        snk_link *next = NULL;
+        for (snk_link *link = snk_list_first(&waiting->buckets[i]); link != NULL; link = next) {
+            next = snk_list_next(&waiting->buckets[i], link);
             free(claim_of(link));
         }
     }
