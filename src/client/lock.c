@@ -158,11 +158,11 @@ void sneck_lock_free(sneck_lock *lock)
  * For a store that shows how often the owner has the lock: tells it, by a renewal. If the store cannot be asked, the
  * level stands all the same, and the next one sets the count right. SNECK_LOST: the store no longer has the claim.
  */
-static sneck_status tell_levels(sneck_lock *lock, sneck_status status, sneck_error *error)
+static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
 {
     sneck_client *client = lock->client;
-    if (status != SNECK_OK || !client->store->traits.counts_levels || !snk_gate_enter(&client->gate))
-        return status;
+    if (!client->store->traits.counts_levels || !snk_gate_enter(&client->gate))
+        return SNECK_OK;
     snk_entry *entry = lock->entry;
     uint64_t owner = snk_lock_owner(lock);
     snk_turn turn;
@@ -184,7 +184,7 @@ static sneck_status tell_levels(sneck_lock *lock, sneck_status status, sneck_err
         snk_perform(&turn, &result);
     }
     snk_gate_leave(&client->gate);
-    return result.status == SNECK_LOST ? snk_fail_as(error, &result) : status;
+    return result.status == SNECK_LOST ? snk_fail_as(error, &result) : SNECK_OK;
 }
 
 static sneck_status acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, sneck_error *error)
@@ -193,8 +193,8 @@ static sneck_status acquire(sneck_lock *lock, const snk_terms *terms, int64_t wa
     if (status == SNECK_OK)
         status = snk_client_start(lock->client, error);
     if (status == SNECK_OK)
-        status = tell_levels(lock, snk_wait_acquire(lock, terms, wait_ms, error), error);
-    return status;
+        status = snk_wait_acquire(lock, terms, wait_ms, error);
+    return status == SNECK_OK ? tell_levels(lock, error) : status;
 }
 
 sneck_status sneck_acquire(sneck_lock *lock, int64_t wait_ms, sneck_error *error)
@@ -218,12 +218,14 @@ sneck_status sneck_acquire_for(sneck_lock *lock, int64_t wait_ms, int64_t lease_
 
 sneck_status sneck_release(sneck_lock *lock, sneck_error *error)
 {
-    if (lock != NULL && snk_forkmark_is_child(&lock->client->fork))
+    if (lock == NULL)
+        return snk_lock_check(lock, error);
+    if (snk_forkmark_is_child(&lock->client->fork))
         return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     sneck_status status = snk_lock_check(lock, error);
-    if (status != SNECK_OK)
-        return status;
-    return tell_levels(lock, release(lock, snk_lock_owner(lock), error), error);
+    if (status == SNECK_OK)
+        status = release(lock, snk_lock_owner(lock), error);
+    return status == SNECK_OK ? tell_levels(lock, error) : status;
 }
 
 sneck_status sneck_extend(sneck_lock *lock, int64_t lease_ms, sneck_error *error)

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #define CHUNK 16384
+#define POLL_MS 2
 
 typedef struct proxied {
     fault_proxy *proxy;
@@ -47,7 +47,8 @@ static bool forward(const fault_proxy *proxy, int to, const char *data, size_t l
 
 static bool matches(const fault_proxy *proxy, const char *data, size_t length)
 {
-    return memmem(data, length, proxy->match, strlen(proxy->match)) != NULL;
+    const char *match = proxy->match;
+    return memmem(data, length, match, strlen(match)) != NULL;
 }
 
 /* False: the connection is to be cut. */
@@ -118,7 +119,7 @@ static void *serve(void *argument)
         short from_server = mode == PROXY_STALL_REPLIES ? 0 : POLLIN;
         struct pollfd polled[] = { { .fd = pair->client, .events = from_client },
                                    { .fd = pair->server, .events = from_server } };
-        if (poll(polled, 2, 2) <= 0)
+        if (poll(polled, 2, POLL_MS) <= 0)
             continue;
         if (from_client == 0 && (polled[0].revents & (POLLERR | POLLHUP)) != 0 && client_is_gone(pair))
             break;
@@ -161,6 +162,7 @@ bool proxy_start(fault_proxy *proxy, int target_port)
 {
     memset(proxy, 0, sizeof *proxy);
     proxy->target_port = target_port;
+    proxy->match = "";
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t size = sizeof address;
     proxy->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -183,6 +185,7 @@ void proxy_stop(fault_proxy *proxy)
 void proxy_harm(fault_proxy *proxy, proxy_mode mode, const char *match)
 {
     proxy->mode = PROXY_PASS;
-    snprintf(proxy->match, sizeof proxy->match, "%s", match);
+    proxy->match = match;
     proxy->mode = (int)mode;
+    sleep_ms(2 * POLL_MS); /* those that poll for the old mode are through by then */
 }

@@ -1,5 +1,5 @@
 /*
- * A TCP proxy that does harm on request, in threads of its own. Changes of its mode count from the next bytes on.
+ * A TCP proxy that does harm on request, in threads of its own.
  */
 #ifndef SNK_TEST_PROXY_H
 #define SNK_TEST_PROXY_H
@@ -26,7 +26,7 @@ typedef struct fault_proxy {
     pthread_t thread;
     pthread_t threads[PROXY_CONNECTIONS_MAX]; /* one for each connection so far */
     _Atomic int mode;
-    char match[32]; /* what a request must contain to be cut; "" matches all; set before the mode */
+    _Atomic(const char *) match; /* what a request must contain to be cut; "" matches all; borrowed */
     _Atomic int request_delay_ms;
     _Atomic int reply_delay_ms;
     _Atomic int connections; /* accepted so far */
@@ -39,7 +39,7 @@ typedef struct fault_proxy {
 bool proxy_start(fault_proxy *proxy, int target_port);
 void proxy_stop(fault_proxy *proxy);
 
-/* Sets the mode, with the text that requests must contain. */
+/* Sets the mode, with the text that requests must contain, which stays where it is. In force when it returns. */
 void proxy_harm(fault_proxy *proxy, proxy_mode mode, const char *match);
 
 #endif
