@@ -70,12 +70,15 @@ static int take_turns(void *context)
         sneck_status status = sneck_acquire(lock, 60000, &error);
         (void)atomic_fetch_sub(&shared->waiting, 1);
         if (status != SNECK_OK) {
+            fprintf(stderr, "# acquire: %s %s\n", sneck_status_name(status), error.message);
             (void)atomic_fetch_add(&shared->failures, 1);
             continue;
         }
         note_hold(shared, sneck_token(lock));
-        if (sneck_release(lock, &error) != SNECK_OK)
+        if (sneck_release(lock, &error) != SNECK_OK) {
+            fprintf(stderr, "# release: %s %s\n", sneck_status_name(error.status), error.message);
             (void)atomic_fetch_add(&shared->failures, 1);
+        }
     }
     sneck_lock_free(lock);
     sneck_close(client);
@@ -163,6 +166,7 @@ static void test_an_outage_is_waited_out_without_a_storm(void **state)
     start(children, &work, COUNT);
     atomic_store(&shared->go, true);
     redis_bed_await(bed, "ZCARD {lock:a}:queue", COUNT);
+    redis_bed_pause(200); /* and all of them have been told so: from now on an outage is waited out */
     redis_bed_crash(bed, false);
     redis_bed_pause(test_scaled(10000));
     redis_bed_restart(bed);

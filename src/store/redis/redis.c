@@ -71,7 +71,6 @@ static snk_redis_store *new_store(const snk_store_config *config)
     store->news_context = config->news_context;
     store->log = config->log;
     store->log_context = config->log_context;
-    snk_wake_init(store);
     return store;
 }
 

@@ -77,7 +77,6 @@ void snk_announcement_make(const snk_redis_store *store, const char *name, snk_a
 
 /* wake.c */
 
-void snk_wake_init(snk_redis_store *store);
 /* What the connection tells the store. */
 snk_redis_listener snk_wake_listener(snk_redis_store *store);
 bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,

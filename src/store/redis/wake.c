@@ -28,6 +28,9 @@ static void public_channel(const char *name, char channel[SNK_CHANNEL_SIZE])
 /* ---- Sleeping ---- */
 
 /*
+ * A client that wants to be told is told, and wakes whoever waits with that claim now (perhaps another thread than the
+ * one that first did). Without one, sleepers watch a word for each claim themselves.
+ *
  * A ticket: bit 63 (no ticket is 0), bits 32-62 which word, bits 0-31 its value before the request left that was
  * answered with "queued". So a message that came before the answer is not slept over.
  */
@@ -40,37 +43,41 @@ uint64_t snk_wake_ticket(const snk_redis_store *store, const snk_id *claim)
 static void tell(void *context, const char *name, const snk_id *claim)
 {
     snk_redis_store *store = context;
+    if (store->news != NULL) {
+        store->news(store->news_context, name, claim);
+        return;
+    }
     _Atomic uint32_t *word = &store->words[claim->bytes[0] % SNK_WAKE_WORDS];
     (void)atomic_fetch_add(word, 1);
     (void)atomic_fetch_add(&store->any, 1);
     snk_futex_wake(word, INT_MAX, false);
     snk_futex_wake(&store->any, INT_MAX, false);
-    if (!store->waits_on_several && store->news != NULL)
-        store->news(store->news_context, name, claim);
 }
 
-bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
+static bool wait_on_words(snk_redis_store *store, uint64_t ticket, const snk_futex_word *local, int64_t limit_ns)
 {
-    snk_redis_store *store = snk_redis_store_of(base);
     bool any = ticket == 0;
     _Atomic uint32_t *news = any ? &store->any : &store->words[(ticket >> 32) % SNK_WAKE_WORDS];
     uint32_t known = any ? atomic_load(&store->any_seen) : (uint32_t)ticket;
-    int64_t now_ns = snk_now_ns();
-    if (atomic_load(news) == known && atomic_load(word) == expected && now_ns < until_ns) {
-        const snk_futex_word words[] = { { .word = word, .expected = expected }, { .word = news, .expected = known } };
-        int64_t limit_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns;
-        /* Where the kernel cannot wait on several words the client is told instead, and changes the first. */
-        (void)snk_futex_wait_any(words, store->waits_on_several ? 2 : 1, limit_ns);
+    if (atomic_load(news) == known && limit_ns > 0) {
+        const snk_futex_word words[] = { *local, { .word = news, .expected = known } };
+        if (!snk_futex_wait_any(words, 2, limit_ns))
+            (void)snk_futex_wait_any(words, 1, limit_ns < SNK_NS_PER_MS ? limit_ns : SNK_NS_PER_MS);
     }
     uint32_t value = atomic_load(news);
     return any ? atomic_exchange(&store->any_seen, value) != value : value != known;
 }
 
-void snk_wake_init(snk_redis_store *store)
+bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
 {
-    _Atomic uint32_t changed = 1;
-    const snk_futex_word words[] = { { .word = &changed, .expected = 0 }, { .word = &changed, .expected = 0 } };
-    store->waits_on_several = snk_futex_wait_any(words, 2, 0);
+    snk_redis_store *store = snk_redis_store_of(base);
+    const snk_futex_word local = { .word = word, .expected = expected };
+    int64_t limit_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - snk_now_ns();
+    if (store->news == NULL)
+        return wait_on_words(store, ticket, &local, limit_ns);
+    if (limit_ns > 0)
+        (void)snk_futex_wait_any(&local, 1, limit_ns);
+    return false;
 }
 
 /* The name of the lock whose public channel this is; false when it is none. */
