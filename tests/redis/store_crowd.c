@@ -159,11 +159,11 @@ static void test_an_outage_is_waited_out_without_a_storm(void **state)
     board *shared = new_board();
     job work = { .shared = shared, .lease_ms = 2000, .rounds = 3 };
     (void)snprintf(work.url, sizeof work.url, "%s", redis_bed_url(bed, NULL));
+    start(children, &work, COUNT); /* before there are threads here */
     sneck_error error;
     sneck_client *client = redis_bed_open(bed, NULL, NULL);
     sneck_lock *lock = test_mutex(client, "a", NULL);
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
-    start(children, &work, COUNT);
     atomic_store(&shared->go, true);
     redis_bed_await(bed, "ZCARD {lock:a}:queue", COUNT);
     redis_bed_pause(200); /* and all of them have been told so: from now on an outage is waited out */
