@@ -33,6 +33,7 @@ static long cancellable_wait(long number, const void *first, long second, long t
                              long last)
 {
     int type = PTHREAD_CANCEL_DEFERRED;
+    /* NOLINTNEXTLINE(cert-pos47-c,concurrency-thread-canceltype-asynchronous): see above */
     (void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
     long result = syscall(number, first, second, third, limit, last, FUTEX_BITSET_MATCH_ANY);
     int cause = errno;

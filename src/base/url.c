@@ -53,7 +53,8 @@ static bool decode(char *text)
 
 static sneck_status decode_piece(char *text, sneck_error *error)
 {
-    return decode(text) ? SNECK_OK : refuse(error, "% must be followed by two hex digits, not 00; write % itself as %25");
+    return decode(text) ? SNECK_OK
+                        : refuse(error, "% must be followed by two hex digits, not 00; write % itself as %25");
 }
 
 /* Ends `text` at the first `separator` and returns what follows; NULL when there is none. */
@@ -171,8 +172,8 @@ static sneck_status parse_query(snk_url *url, char *text, sneck_error *error)
         if (!is_key(text))
             return refuse(error, "what follows the ? must be key=value&key=value, keys of up to 32 letters and digits");
         if (value == NULL)
-            return snk_fail(error, SNECK_INVALID, 0, "the store's URL is wrong: the key \"%s\" has no value; write %s=…",
-                            text, text);
+            return snk_fail(error, SNECK_INVALID, 0,
+                            "the store's URL is wrong: the key \"%s\" has no value; write %s=…", text, text);
         if (decode_piece(value, error) != SNECK_OK)
             return SNECK_INVALID;
         url->keys[url->key_count++] = (snk_url_key){ .key = text, .value = value };
@@ -325,7 +326,8 @@ sneck_status snk_url_check_keys(const snk_url *url, const char *const known[], s
                             key, nearest(key, known));
         for (size_t j = 0; j < i; j++)
             if (strcmp(url->keys[j].key, key) == 0)
-                return snk_fail(error, SNECK_INVALID, 0, "the store's URL has the key \"%s\" twice; leave one out", key);
+                return snk_fail(error, SNECK_INVALID, 0, "the store's URL has the key \"%s\" twice; leave one out",
+                                key);
     }
     return snk_ok(error);
 }

@@ -188,7 +188,7 @@ void sneck_request_free(sneck_request *request)
 static sneck_status check(const sneck_lock *lock, sneck_done_fn done, sneck_error *error)
 {
     sneck_status status = snk_lock_check(lock, error);
-    if (status != SNECK_OK)
+    if (lock == NULL || status != SNECK_OK)
         return status;
     if (lock->owner == 0)
         return snk_fail(error, SNECK_INVALID, 0,
@@ -287,7 +287,9 @@ sneck_status sneck_release_async(sneck_lock *lock, sneck_done_fn done, void *con
 {
     if (request_out != NULL)
         *request_out = NULL;
-    if (lock != NULL && snk_forkmark_is_child(&lock->client->fork))
+    if (lock == NULL)
+        return snk_lock_check(lock, error);
+    if (snk_forkmark_is_child(&lock->client->fork))
         return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     sneck_request *request = NULL;
     sneck_status status = check(lock, done, error);

@@ -23,18 +23,18 @@
 struct sneck_request {
     _Atomic uint32_t references;
     bool is_release;
-    bool is_asked;       /* the machine knows the waiter, or knew it; under entry.mutex */
-    bool is_completed;   /* handed to the dispatcher; under entry.mutex */
-    snk_agent agent;     /* the result is in agent.waiter.result */
+    bool is_asked;        /* the machine knows the waiter, or knew it; under entry.mutex */
+    bool is_completed;    /* handed to the dispatcher; under entry.mutex */
+    snk_agent agent;      /* the result is in agent.waiter.result */
     sneck_client *client; /* a reference */
     snk_entry *entry;     /* pinned */
     sneck_done_fn done;
     void *context;
-    snk_timer timeout;    /* in keeper.timeouts */
-    snk_link ready_link;  /* under renewer.mutex */
+    snk_timer timeout;     /* in keeper.timeouts */
+    snk_link ready_link;   /* under renewer.mutex */
     snk_link waiting_link; /* renewer only */
-    snk_link done_link;   /* under events.mutex */
-    uint32_t send_count;  /* what a thread that must not wait has left to the renewer; under entry.mutex */
+    snk_link done_link;    /* under events.mutex */
+    uint32_t send_count;   /* what a thread that must not wait has left to the renewer; under entry.mutex */
     snk_send sends[SNK_REQUEST_SENDS_MAX];
 };
 

@@ -15,9 +15,9 @@
 #include "sneck.h"
 
 typedef struct snk_chaser {
-    pthread_mutex_t mutex; /* before timers.mutex; never with another one */
-    snk_timers timers;     /* of chases */
-    size_t count;          /* of chases; under mutex */
+    pthread_mutex_t mutex;  /* before timers.mutex; never with another one */
+    snk_timers timers;      /* of chases */
+    size_t count;           /* of chases; under mutex */
     int64_t pause_until_ns; /* the store does not answer: not before; renewer only */
     uint32_t failures;      /* in a row; renewer only */
 } snk_chaser;

@@ -244,6 +244,8 @@ static void close_child(sneck_client *client)
     client->store->ops->abandon(client->store);
     if (client->events.fd >= 0)
         (void)close(client->events.fd);
+    if (client->keeper.clock_fd >= 0)
+        (void)close(client->keeper.clock_fd);
     snk_client_unref(client);
 }
 

@@ -39,12 +39,12 @@
 
 struct sneck_client {
     snk_forkmark fork;
-    _Atomic bool is_closed;        /* calls on handles are SNECK_INVALID from now on */
-    _Atomic bool is_started;       /* renewer and keeper run */
-    _Atomic uint32_t references;   /* one of the client itself, one of each handle and request */
-    _Atomic uint64_t handle_count; /* handles ever made, to number those that own for themselves */
+    _Atomic bool is_closed;         /* calls on handles are SNECK_INVALID from now on */
+    _Atomic bool is_started;        /* renewer and keeper run */
+    _Atomic uint32_t references;    /* one of the client itself, one of each handle and request */
+    _Atomic uint64_t handle_count;  /* handles ever made, to number those that own for themselves */
     _Atomic uint32_t request_count; /* requests that live */
-    snk_gate gate;                 /* of whoever uses the store, or waits */
+    snk_gate gate;                  /* of whoever uses the store, or waits */
     snk_settings settings;
     snk_store *store; /* owned; closed by sneck_close */
     snk_engine engine;

@@ -19,18 +19,18 @@ typedef struct snk_ear snk_ear;
  */
 typedef struct snk_entry {
     pthread_mutex_t mutex;
-    snk_machine machine;      /* under mutex */
-    snk_hold first_hold;      /* memory for the usual case of one hold; under mutex */
-    snk_timer renewal;        /* in renewer.timers: machine.timer_at_ns */
-    snk_timer deadline;       /* in keeper.deadlines: machine.deadline */
-    _Atomic int64_t *mirror;  /* borrowed; NULL: none; under mutex */
-    snk_ear *ears;            /* of handles that want to hear of loss or events; under mutex */
-    struct snk_entry *next;   /* in its bucket; under registry.mutex */
-    snk_link link;            /* in registry.entries; under registry.mutex */
+    snk_machine machine;     /* under mutex */
+    snk_hold first_hold;     /* memory for the usual case of one hold; under mutex */
+    snk_timer renewal;       /* in renewer.timers: machine.timer_at_ns */
+    snk_timer deadline;      /* in keeper.deadlines: machine.deadline */
+    _Atomic int64_t *mirror; /* borrowed; NULL: none; under mutex */
+    snk_ear *ears;           /* of handles that want to hear of loss or events; under mutex */
+    struct snk_entry *next;  /* in its bucket; under registry.mutex */
+    snk_link link;           /* in registry.entries; under registry.mutex */
     _Atomic uint32_t pins;
-    uint32_t handles;         /* under registry.mutex */
+    uint32_t handles; /* under registry.mutex */
     uint32_t hash;
-    bool first_hold_is_used;  /* by the machine, or promised to a waiter; under mutex */
+    bool first_hold_is_used; /* by the machine, or promised to a waiter; under mutex */
     char name[];
 } snk_entry;
 

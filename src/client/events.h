@@ -27,8 +27,8 @@ typedef struct snk_events {
     pthread_t thread;          /* the dispatcher's */
     bool is_running;
     bool is_stopping;
-    int fd;                    /* an eventfd, readable while `readers` has something; -1: not asked for */
-    _Atomic bool is_wanted;    /* some queue is open; set once, so that nobody pays who does not listen */
+    int fd;                 /* an eventfd, readable while `readers` has something; -1: not asked for */
+    _Atomic bool is_wanted; /* some queue is open; set once, so that nobody pays who does not listen */
 } snk_events;
 
 void snk_events_init(snk_events *events);

@@ -1,6 +1,11 @@
 #include "client/keeper.h"
 
+#include <errno.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/futex.h"
 #include "client/async.h"
 #include "client/client.h"
@@ -11,17 +16,40 @@ void snk_keeper_init(snk_keeper *keeper)
 {
     snk_timers_init(&keeper->deadlines);
     snk_timers_init(&keeper->timeouts);
+    keeper->clock_fd = -1;
 }
 
 void snk_keeper_deinit(snk_keeper *keeper)
 {
+    if (keeper->clock_fd >= 0)
+        (void)close(keeper->clock_fd);
     snk_timers_deinit(&keeper->deadlines);
     snk_timers_deinit(&keeper->timeouts);
 }
 
+/* The sleep ends at `at_ns`; never when that is SNK_NEVER_NS. */
+static void set_alarm(const snk_keeper *keeper, int64_t at_ns)
+{
+    struct itimerspec time = { .it_value = snk_timespec(at_ns == SNK_NEVER_NS ? 0 : at_ns) };
+    (void)timerfd_settime(keeper->clock_fd, TFD_TIMER_ABSTIME, &time, NULL);
+}
+
 void snk_keeper_call(sneck_client *client)
 {
-    snk_parking_call_and_wake(&client->keeper.parking);
+    if (snk_parking_call(&client->keeper.parking))
+        set_alarm(&client->keeper, 1); /* long past */
+}
+
+/* Whoever calls after the alarm was set finds the thread asleep and sets it anew; before, there is no sleep. */
+static void sleep_until(snk_keeper *keeper, int64_t until_ns)
+{
+    uint64_t count = 0;
+    set_alarm(keeper, until_ns);
+    if (!snk_parking_begin(&keeper->parking))
+        return;
+    ssize_t rc = read(keeper->clock_fd, &count, sizeof count);
+    (void)rc; /* whatever woke it, it looks at the clock */
+    snk_parking_end(&keeper->parking);
 }
 
 static void pin_entry(snk_timer *timer)
@@ -75,16 +103,8 @@ static void *run(void *argument)
         ops->adopt_thread(client->store);
     atomic_store_explicit(&keeper->adopted, 1, memory_order_release);
     snk_futex_wake(&keeper->adopted, 1, false);
-    while (!atomic_load_explicit(&keeper->is_stopping, memory_order_acquire)) {
-        int64_t until_ns = serve(client);
-        if (!snk_parking_begin(&keeper->parking))
-            continue;
-        int64_t now_ns = snk_now_ns();
-        snk_futex_word word = { .word = &keeper->parking.word, .expected = SNK_ASLEEP };
-        if (until_ns > now_ns)
-            (void)snk_futex_wait_any(&word, 1, until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns);
-        snk_parking_end(&keeper->parking);
-    }
+    while (!atomic_load_explicit(&keeper->is_stopping, memory_order_acquire))
+        sleep_until(keeper, serve(client));
     if (ops->disown_thread != NULL)
         ops->disown_thread(client->store);
     return NULL;
@@ -95,6 +115,10 @@ sneck_status snk_keeper_start(sneck_client *client, sneck_error *error)
     snk_keeper *keeper = &client->keeper;
     if (keeper->is_running)
         return SNECK_OK;
+    if (keeper->clock_fd < 0)
+        keeper->clock_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC);
+    if (keeper->clock_fd < 0)
+        return snk_fail(error, SNECK_NO_MEMORY, errno, "cannot make a timer: no memory, or too many open files");
     sneck_status status = snk_thread_start(&keeper->thread, "sneck-keeper", run, client, error);
     if (status != SNECK_OK)
         return status;

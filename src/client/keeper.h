@@ -16,12 +16,13 @@
 
 typedef struct snk_keeper {
     pthread_t thread;
-    bool is_running;           /* under client.start_mutex */
+    bool is_running; /* under client.start_mutex */
     _Atomic bool is_stopping;
-    _Atomic uint32_t adopted;  /* 1 once the store has adopted the thread */
+    _Atomic uint32_t adopted; /* 1 once the store has adopted the thread */
     snk_parking parking;
-    snk_timers deadlines;      /* of entries: machine.deadline */
-    snk_timers timeouts;       /* of requests */
+    int clock_fd; /* a timerfd that it sleeps on, because no futex counts the time of a suspended machine; -1: none */
+    snk_timers deadlines; /* of entries: machine.deadline */
+    snk_timers timeouts;  /* of requests */
 } snk_keeper;
 
 void snk_keeper_init(snk_keeper *keeper);

@@ -16,8 +16,8 @@ struct sneck_lock {
     snk_entry *entry;     /* one of its handles */
     uint64_t owner;       /* SNECK_OWNER_HANDLE: the number that owns; 0: the calling thread's does */
     snk_terms terms;
-    snk_why *why;         /* a reference; NULL: no reason given */
-    snk_ear *ear;         /* owned; NULL: none; under entry.mutex */
+    snk_why *why; /* a reference; NULL: no reason given */
+    snk_ear *ear; /* owned; NULL: none; under entry.mutex */
     bool is_reentrant;
 };
 

@@ -87,8 +87,7 @@ sneck_status sneck_list(sneck_client *client, const char *pattern, sneck_list_fn
     return status == SNECK_OK ? snk_ok(error) : status;
 }
 
-sneck_status sneck_break(sneck_client *client, const char *name, uint64_t token, const char *reason,
-                         sneck_error *error)
+sneck_status sneck_break(sneck_client *client, const char *name, uint64_t token, const char *reason, sneck_error *error)
 {
     sneck_status status = snk_client_check(client, error);
     if (status == SNECK_OK)

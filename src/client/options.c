@@ -137,8 +137,7 @@ static sneck_status load_prefix(snk_settings *settings, const snk_url *url, cons
 {
     const char *in_url = snk_url_value(url, "prefix");
     if (in_url != NULL) {
-        sneck_status status =
-            snk_text_check(in_url, "prefix= in the store's URL", 0, SNK_PREFIX_LENGTH_MAX, error);
+        sneck_status status = snk_text_check(in_url, "prefix= in the store's URL", 0, SNK_PREFIX_LENGTH_MAX, error);
         if (status != SNECK_OK)
             return status;
     }

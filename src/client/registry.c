@@ -43,9 +43,10 @@ static snk_entry *new_entry(const snk_registry *registry, const char *name, uint
 
 static void free_entry(snk_entry *entry)
 {
-    snk_link *link = NULL;
-    while ((link = snk_list_first(&entry->machine.lost)) != NULL) {
-        snk_list_remove(link);
+    const snk_list *lost = &entry->machine.lost;
+    snk_link *next = NULL;
+    for (snk_link *link = snk_list_first(lost); link != NULL; link = next) {
+        next = snk_list_next(lost, link);
         snk_entry_free_hold_locked(entry, SNK_CONTAINER(link, snk_hold, link));
     }
     if (entry->machine.hold != NULL)
@@ -64,10 +65,12 @@ void snk_registry_init(snk_registry *registry)
 
 void snk_registry_deinit(snk_registry *registry)
 {
-    snk_link *link = NULL;
-    while ((link = snk_list_first(&registry->entries)) != NULL) {
-        snk_list_remove(link);
-        free_entry(SNK_CONTAINER(link, snk_entry, link));
+    for (size_t i = 0; i < registry->bucket_count; i++) {
+        while (registry->buckets[i] != NULL) {
+            snk_entry *entry = registry->buckets[i];
+            registry->buckets[i] = entry->next;
+            free_entry(entry);
+        }
     }
     free(registry->buckets);
     (void)pthread_mutex_destroy(&registry->mutex);
@@ -102,7 +105,7 @@ static bool grow_locked(snk_registry *registry)
     if (registry->count < registry->bucket_count)
         return true;
     size_t bucket_count = registry->bucket_count == 0 ? BUCKETS_FIRST : 2 * registry->bucket_count;
-    snk_entry **buckets = calloc(bucket_count, sizeof *buckets);
+    snk_entry **buckets = calloc(bucket_count, sizeof(snk_entry *));
     if (buckets == NULL)
         return registry->bucket_count != 0; /* longer chains are no failure */
     free(registry->buckets);

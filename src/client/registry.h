@@ -18,11 +18,11 @@ typedef struct snk_registry {
     pthread_mutex_t mutex;
     snk_entry **buckets; /* owned; a power of two of them; under mutex */
     size_t bucket_count;
-    size_t count;            /* of entries; under mutex */
+    size_t count; /* of entries; under mutex */
     size_t count_max;
-    snk_list entries;        /* in the order they were made; under mutex */
-    bool closing;            /* no new handles; under mutex */
-    uint32_t seed;           /* of the hash */
+    snk_list entries;         /* in the order they were made; under mutex */
+    bool closing;             /* no new handles; under mutex */
+    uint32_t seed;            /* of the hash */
     const snk_engine *engine; /* borrowed from the client, as are the two heaps */
     snk_timers *renewals;
     snk_timers *deadlines;

@@ -20,16 +20,16 @@ typedef struct snk_batch snk_batch;
 
 typedef struct snk_renewer {
     pthread_t thread;
-    bool is_running;           /* under client.start_mutex */
+    bool is_running; /* under client.start_mutex */
     _Atomic bool is_stopping;
-    snk_parking parking;       /* called by whoever has work for it */
-    snk_timers timers;         /* of entries: machine.timer_at_ns */
+    snk_parking parking; /* called by whoever has work for it */
+    snk_timers timers;   /* of entries: machine.timer_at_ns */
     snk_chaser chaser;
-    pthread_mutex_t mutex;     /* a leaf */
-    snk_list ready;            /* requests that it should look at; under mutex */
-    snk_list waiting;          /* requests that wait for their lock; renewer only */
-    snk_batch *batch;          /* owned; renewer only */
-    int64_t finish_until_ns;   /* set before is_stopping */
+    pthread_mutex_t mutex;   /* a leaf */
+    snk_list ready;          /* requests that it should look at; under mutex */
+    snk_list waiting;        /* requests that wait for their lock; renewer only */
+    snk_batch *batch;        /* owned; renewer only */
+    int64_t finish_until_ns; /* set before is_stopping */
 } snk_renewer;
 
 void snk_renewer_init(snk_renewer *renewer);

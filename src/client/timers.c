@@ -85,7 +85,7 @@ bool snk_timers_reserve(snk_timers *timers, size_t count)
         size_t capacity = timers->capacity == 0 ? CAPACITY_FIRST : timers->capacity;
         while (capacity < count)
             capacity += capacity / 2;
-        snk_timer **heap = realloc(timers->heap, capacity * sizeof *heap);
+        snk_timer **heap = realloc(timers->heap, capacity * sizeof(snk_timer *));
         if (heap != NULL) {
             timers->heap = heap;
             timers->capacity = capacity;

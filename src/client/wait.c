@@ -12,8 +12,8 @@ typedef struct wait {
     sneck_lock *lock;
     snk_agent agent;
     int64_t until_ns;
-    uint64_t ticket; /* of the claim that the thread waits with; 0: it waits for others of this process only */
-    bool news;       /* the store said that there may be some */
+    uint64_t ticket;  /* of the claim that the thread waits with; 0: it waits for others of this process only */
+    bool news;        /* the store said that there may be some */
     int cancel_state; /* the caller's */
 } wait;
 

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 struct snk_text {
     struct snk_text *next;
     char data[];
@@ -34,15 +36,13 @@ static sneck_party copy_party(snk_view *view, const sneck_party *party)
 }
 
 /*
- * Makes room for one more of `count` elements. The capacity is always the next power of two, so that it needs no field
- * of its own: room is needed exactly when the count is one.
+ * The array with room for one more. It has no field for its room: that is used up exactly when the count is a power of
+ * two.
  */
 static void *grown(snk_view *view, void *array, size_t count, size_t element_size)
 {
-    if ((count & (count - 1)) != 0)
-        return array;
-    size_t capacity = count == 0 ? 1 : 2 * count;
-    void *larger = realloc(array, capacity * element_size);
+    size_t room = (count & (count - 1)) == 0 ? count : count + 1;
+    void *larger = snk_array_with_room(array, count, &room, element_size);
     if (larger == NULL)
         view->out_of_memory = true;
     return larger;

@@ -243,7 +243,7 @@ static void test_chains_of_requests_count_exactly(void **state)
         chains[i] = (chain){ test_handle(bed->client, "a"), rounds, &counter, &running, &failures };
         next_link(&chains[i]);
     }
-    int64_t until_ms = test_now_ms() + 3 * TEST_PATIENCE_MS;
+    int64_t until_ms = test_now_ms() + INT64_C(3) * TEST_PATIENCE_MS;
     while (atomic_load(&running) > 0) {
         assert_true(test_now_ms() < until_ms);
         (void)usleep(1000);

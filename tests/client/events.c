@@ -16,17 +16,20 @@ typedef struct heard {
     unsigned inside;
 } heard;
 
-#define HEARD_NOTHING { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER }
+#define HEARD_NOTHING                                                                                                  \
+    {                                                                                                                  \
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER                                        \
+    }
 
 static void listen(void *context, const sneck_event *event)
 {
     heard *self = context;
     (void)pthread_mutex_lock(&self->mutex);
     if (strlen(self->text) < sizeof self->text - 64) {
-        strcat(self->text, event->name);
-        strcat(self->text, ":");
-        strcat(self->text, sneck_event_kind_name(event->kind));
-        strcat(self->text, " ");
+        test_append(self->text, sizeof self->text, event->name);
+        test_append(self->text, sizeof self->text, ":");
+        test_append(self->text, sizeof self->text, sneck_event_kind_name(event->kind));
+        test_append(self->text, sizeof self->text, " ");
     }
     self->count++;
     self->inside++;
@@ -149,6 +152,11 @@ static void test_a_callback_may_free_its_own_handle(void **state)
     await_count(&self, 1);
     EXPECT(SNECK_OK, sneck_release(other, &error));
     sneck_lock_free(other);
+    (void)pthread_mutex_lock(&self.mutex);
+    while (self.inside > 0)
+        (void)pthread_cond_wait(&self.changed, &self.mutex);
+    (void)pthread_mutex_unlock(&self.mutex);
+    assert_null(self.frees);
 }
 
 static void test_events_can_be_polled_for(void **state)

@@ -76,7 +76,9 @@ static void test_a_release_without_an_answer_is_repeated(void **state)
     static const struct {
         test_fault fault;
         sneck_status status;
-    } rows[] = { { TEST_FAILS, SNECK_UNAVAILABLE }, { TEST_SWALLOWS, SNECK_UNKNOWN }, { TEST_NO_ANSWER, SNECK_UNKNOWN } };
+    } rows[] = { { TEST_FAILS, SNECK_UNAVAILABLE },
+                 { TEST_SWALLOWS, SNECK_UNKNOWN },
+                 { TEST_NO_ANSWER, SNECK_UNKNOWN } };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
         test_set_fault(faulty, SNK_ASK_RELEASE, rows[i].fault);

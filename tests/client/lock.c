@@ -257,10 +257,12 @@ static void test_list_local_shows_what_is_held_here(void **state)
     assert_int_equal(counts[0], 0);
 }
 
+#define NAMES_SIZE 256
+
 static bool collect_names(void *context, const sneck_info *info)
 {
-    strcat(context, info->name);
-    strcat(context, " ");
+    test_append(context, NAMES_SIZE, info->name);
+    test_append(context, NAMES_SIZE, " ");
     return true;
 }
 
@@ -285,7 +287,7 @@ static void test_inspect_list_and_break_show_the_holder(void **state)
     (void)snprintf(thread, sizeof thread, ":%d", (int)gettid());
     assert_non_null(strstr(info->holder.owner, thread));
     sneck_info_free(info);
-    char names[256] = "";
+    char names[NAMES_SIZE] = "";
     EXPECT(SNECK_OK, sneck_list(bed->client, NULL, collect_names, names, &error));
     assert_string_equal(names, "other stock/42 ");
     names[0] = '\0';

@@ -90,7 +90,7 @@ static void test_each_level_of_a_lost_hold_says_so_once(void **state)
     assert_false(sneck_is_held(lock));
     assert_true(sneck_token(lock) == 0);
     assert_int_equal(sneck_lost_fd(lock), -1);
-    assert_true(test_readable(fd, 0)); /* it stays so until it is armed anew */
+    assert_true(test_readable(fd, 0));                              /* it stays so until it is armed anew */
     EXPECT(SNECK_LOST, sneck_acquire(lock, SNECK_FOREVER, &error)); /* no level is added */
     EXPECT(SNECK_LOST, sneck_extend(lock, 1000, &error));
     for (int i = 0; i < 3; i++)
@@ -154,7 +154,7 @@ static void test_many_locks_are_renewed_together(void **state)
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.lease_ms = 4000;
     options.renew_ms = 200;
-    sneck_lock **locks = calloc(count, sizeof *locks);
+    sneck_lock **locks = calloc(count, sizeof(sneck_lock *));
     assert_non_null(locks);
     for (unsigned i = 0; i < count; i++) {
         char name[32];

@@ -37,9 +37,11 @@ static bool may_allocate(void)
 
 #ifndef HAS_OWN_ALLOCATOR
 /* The program's own functions come before those of the C library. */
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): these are its own names */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *memory, size_t size);
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
 
 void *malloc(size_t size)
 {

@@ -67,7 +67,7 @@ static void test_the_prefix_comes_from_struct_url_or_default(void **state)
         const char *option;
         const char *prefix;
     } rows[] = {
-        { "memory:", NULL, "lock:" }, { "memory:?prefix=a%3Ab", NULL, "a:b" }, { "memory:?prefix=", NULL, "" },
+        { "memory:", NULL, "lock:" },   { "memory:?prefix=a%3Ab", NULL, "a:b" }, { "memory:?prefix=", NULL, "" },
         { "memory:?prefix=x", "", "" }, { "memory:?prefix=x", "y", "y" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -201,7 +201,10 @@ static void test_wrong_lock_options_are_refused(void **state)
     char long_why[202];
     memset(long_why, 'w', 201);
     long_why[201] = '\0';
-#define ROW(...) { .size = sizeof(sneck_lock_options), .reentrant = true, __VA_ARGS__ }
+#define ROW(...)                                                                                                       \
+    {                                                                                                                  \
+        .size = sizeof(sneck_lock_options), .reentrant = true, __VA_ARGS__                                             \
+    }
     const struct {
         sneck_lock_options options;
         sneck_status status;

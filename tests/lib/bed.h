@@ -53,6 +53,9 @@ bool test_is_held_in_store(sneck_client *client, const char *name);
 /* How many claims the store has in the queue of `name`. */
 size_t test_queue_in_store(sneck_client *client, const char *name);
 
+/* Appends to a text that has room for `size` bytes; what does not fit is cut. */
+void test_append(char *to, size_t size, const char *text);
+
 int64_t test_now_ms(void);
 
 #endif

@@ -29,10 +29,10 @@ void test_child_kill(test_child *child);
 void test_in_child(int (*work)(void *context), void *context);
 
 /* For `work`: returns the line from it unless the condition is true (cmocka's own checks work in the parent only). */
-#define CHECK(condition)     \
-    do {                     \
-        if (!(condition))    \
-            return __LINE__; \
+#define CHECK(condition)                                                                                               \
+    do {                                                                                                               \
+        if (!(condition))                                                                                              \
+            return __LINE__;                                                                                           \
     } while (0)
 
 #endif

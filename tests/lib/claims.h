@@ -30,8 +30,16 @@ typedef struct test_ask {
 } test_ask;
 
 /* What an acquire, renew or release asks for, where the test does not say otherwise. */
-#define TEST_TRY (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 1 }
-#define TEST_QUEUE (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 1, .queue = true }
+#define TEST_TRY                                                                                                       \
+    (test_ask)                                                                                                         \
+    {                                                                                                                  \
+        .lease_ms = TEST_LEASE_MS, .tokens = 1                                                                         \
+    }
+#define TEST_QUEUE                                                                                                     \
+    (test_ask)                                                                                                         \
+    {                                                                                                                  \
+        .lease_ms = TEST_LEASE_MS, .tokens = 1, .queue = true                                                          \
+    }
 
 snk_answer test_acquire(snk_store *store, const char *name, const snk_id *claim, test_ask ask);
 snk_answer test_renew(snk_store *store, const char *name, const snk_id *claim, int64_t lease_ms);

@@ -49,7 +49,8 @@ static void submit(snk_store *store, snk_call *call)
     call->done(call);
 }
 
-static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
+static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
+                          int64_t until_ns)
 {
     snk_store *inner = of(store)->inner;
     return inner->ops->wait(inner, ticket, word, expected, until_ns);

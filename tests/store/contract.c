@@ -976,10 +976,8 @@ static const contract_test contract[] = {
     TEST(test_eight_threads_of_four_clients_exclude_each_other),
 };
 
-enum {
-    KINDS = sizeof kinds / sizeof kinds[0],
-    TESTS = sizeof contract / sizeof contract[0]
-};
+#define KINDS (sizeof kinds / sizeof kinds[0])
+#define TESTS (sizeof contract / sizeof contract[0])
 
 int main(void)
 {

@@ -63,6 +63,23 @@ static snk_store *open_adopted(const char *url)
     return store;
 }
 
+/* A number in a file of the present folder. */
+static bool write_number(const char *name, unsigned long number)
+{
+    FILE *file = fopen(name, "we");
+    return file != NULL && fprintf(file, "%lu\n", number) > 0 && fclose(file) == 0;
+}
+
+static bool read_number(const char *name, unsigned long *number_out)
+{
+    char text[32] = "";
+    FILE *file = fopen(name, "re");
+    if (file == NULL || fgets(text, sizeof text, file) == NULL || fclose(file) != 0)
+        return false;
+    *number_out = strtoul(text, NULL, 10);
+    return true;
+}
+
 static void wait_for_ever(void)
 {
     for (;;)
@@ -98,8 +115,8 @@ static int queue(void *context)
 typedef struct taker {
     snk_store *store;
     const char *name;
-    _Atomic uint32_t waits; /* 1: has asked, and waits or will in an instant */
     int64_t held_at_ns;
+    _Atomic uint32_t waits; /* 1: has asked, and waits or will in an instant */
     unsigned looks;
 } taker;
 
@@ -157,15 +174,19 @@ static void test_a_killed_holder_is_replaced_at_once(void **state)
         test_store_close(store);
     }
     qsort(times, rounds, sizeof *times, compare_times);
-    printf("# figure: killed holder replaced: p50 %.2f ms, p99 %.2f ms\n", (double)times[rounds / 2] / 1e6,
-           (double)times[rounds * 99 / 100] / 1e6);
+    int64_t median_ns = times[rounds / 2];
+    int64_t p99_ns = times[rounds * 99 / 100];
+    printf("# figure: killed holder replaced: p50 %.2f ms, p99 %.2f ms\n", (double)median_ns / 1e6,
+           (double)p99_ns / 1e6);
     free(times);
 }
 
 static void test_everybody_who_waits_for_a_killed_holder_is_woken(void **state)
 {
     place *here = *state;
-    enum { TAKERS = 6 };
+    enum {
+        TAKERS = 6
+    };
     for (unsigned round = 0; round < test_scaled(200); round++) {
         test_child child = test_child_start(hold, here);
         test_child_await(&child);
@@ -295,8 +316,7 @@ static int hold_and_fork(void *context)
     CHECK(pid >= 0);
     if (pid == 0)
         wait_for_ever();
-    FILE *note = fopen("guard.pid", "w");
-    CHECK(note != NULL && fprintf(note, "%d", (int)pid) > 0 && fclose(note) == 0);
+    CHECK(write_number("guard.pid", (unsigned long)pid));
     test_child_ready();
     wait_for_ever();
     return 0;
@@ -312,12 +332,9 @@ static void test_a_process_that_shares_the_descriptor_keeps_the_claims_alive(voi
     snk_id waiting = test_must_queue(store, "x", NULL);
     test_child_kill(&child);
     expect(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_QUEUED);
-    int guard = 0;
-    FILE *note = fopen("guard.pid", "r");
-    assert_non_null(note);
-    assert_int_equal(fscanf(note, "%d", &guard), 1);
-    (void)fclose(note);
-    assert_int_equal(kill(guard, SIGKILL), 0);
+    unsigned long guard = 0;
+    assert_true(read_number("guard.pid", &guard));
+    assert_int_equal(kill((pid_t)guard, SIGKILL), 0);
     int64_t limit_ns = snk_now_ns() + SOON_NS;
     snk_answer answer = test_renew(store, "x", &waiting, TEST_LEASE_MS);
     while (answer.kind == SNK_ANSWER_QUEUED && snk_now_ns() < limit_ns)
@@ -394,7 +411,9 @@ static void *acquire_once(void *context)
 static void test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time(void **state)
 {
     place *here = *state;
-    enum { THREADS = 4 };
+    enum {
+        THREADS = 4
+    };
     snk_store *store = test_store(here->url);
     test_child child = test_child_start(stay_in_transaction, here);
     test_child_await(&child);
@@ -452,10 +471,7 @@ static int increment(void *context)
         snk_id claim = test_id();
         snk_answer answer = test_take(store, "counter", &claim, TEST_LEASE_MS);
         unsigned long value = 0;
-        FILE *file = fopen("counter", "r");
-        CHECK(file != NULL && fscanf(file, "%lu", &value) == 1 && fclose(file) == 0);
-        file = fopen("counter", "w");
-        CHECK(file != NULL && fprintf(file, "%lu", value + 1) > 0 && fclose(file) == 0);
+        CHECK(read_number("counter", &value) && write_number("counter", value + 1));
         CHECK(answer.kind == SNK_ANSWER_HELD);
         CHECK(test_release(store, "counter", &claim).kind == SNK_ANSWER_DONE);
     }
@@ -467,10 +483,11 @@ static int increment(void *context)
 static void test_processes_exclude_each_other(void **state)
 {
     place *here = *state;
-    enum { CHILDREN = 6 };
+    enum {
+        CHILDREN = 6
+    };
     assert_int_equal(chdir(here->folder), 0);
-    FILE *file = fopen("counter", "w");
-    assert_true(file != NULL && fprintf(file, "0") > 0 && fclose(file) == 0);
+    assert_true(write_number("counter", 0));
     test_child children[CHILDREN];
     int64_t before_ns = snk_now_ns();
     for (size_t i = 0; i < CHILDREN; i++)
@@ -478,8 +495,7 @@ static void test_processes_exclude_each_other(void **state)
     for (size_t i = 0; i < CHILDREN; i++)
         assert_int_equal(test_child_join(&children[i]), 0);
     unsigned long value = 0;
-    file = fopen("counter", "r");
-    assert_true(file != NULL && fscanf(file, "%lu", &value) == 1 && fclose(file) == 0);
+    assert_true(read_number("counter", &value));
     assert_int_equal(value, (unsigned long)CHILDREN * test_scaled(2000));
     printf("# figure: %d processes, hand-off %.0f us\n", (int)CHILDREN,
            (double)(snk_now_ns() - before_ns) / 1e3 / (double)value);

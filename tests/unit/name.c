@@ -11,8 +11,9 @@ static void test_names_of_utf8_are_taken(void **state)
     memset(longest, 'x', SNK_NAME_LENGTH_MAX);
     longest[SNK_NAME_LENGTH_MAX] = '\0';
     const char *const rows[] = {
-        "a",  "stock/42", "with space", "{tag}", "ä",          "日本",      "\xF0\x9F\x94\x92",
-        "~!", "\xEF\xBF\xBD", "\xF4\x8F\xBF\xBF", "\xC2\xA0", "\xED\x9F\xBF", longest,
+        "a",        "stock/42",         "with space", "{tag}",        "ä",
+        "日本",     "\xF0\x9F\x94\x92", "~!",         "\xEF\xBF\xBD", "\xF4\x8F\xBF\xBF",
+        "\xC2\xA0", "\xED\x9F\xBF",     longest,
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         sneck_error error;
@@ -38,15 +39,15 @@ static void test_other_names_are_refused_with_a_reason(void **state)
         { "a\nb", "control character at byte 1" },
         { "\x1B[31m", "control character at byte 0" },
         { "ab\x7F", "control character at byte 2" },
-        { "\xC2\x85", "control character" },         /* U+0085 */
-        { "a\x80", "not UTF-8 at byte 1" },           /* a continuation alone */
-        { "\xC3", "not UTF-8" },                      /* cut */
-        { "\xE2\x82", "not UTF-8" },                  /* cut */
-        { "\xC0\xAF", "not UTF-8" },                  /* longer than need be */
-        { "\xE0\x80\xAF", "not UTF-8" },              /* longer than need be */
-        { "\xF0\x80\x80\xAF", "not UTF-8" },          /* longer than need be */
-        { "\xED\xA0\x80", "not UTF-8" },              /* half of a surrogate pair */
-        { "\xF4\x90\x80\x80", "not UTF-8" },          /* beyond the last character */
+        { "\xC2\x85", "control character" }, /* U+0085 */
+        { "a\x80", "not UTF-8 at byte 1" },  /* a continuation alone */
+        { "\xC3", "not UTF-8" },             /* cut */
+        { "\xE2\x82", "not UTF-8" },         /* cut */
+        { "\xC0\xAF", "not UTF-8" },         /* longer than need be */
+        { "\xE0\x80\xAF", "not UTF-8" },     /* longer than need be */
+        { "\xF0\x80\x80\xAF", "not UTF-8" }, /* longer than need be */
+        { "\xED\xA0\x80", "not UTF-8" },     /* half of a surrogate pair */
+        { "\xF4\x90\x80\x80", "not UTF-8" }, /* beyond the last character */
         { "\xFF", "not UTF-8" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

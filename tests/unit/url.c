@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/error.h"
 #include "base/limits.h"
 #include "base/url.h"
 #include "test.h"
@@ -43,9 +44,15 @@ static void test_missing_pieces_are_empty(void **state)
         const char *path;
         size_t hosts;
     } rows[] = {
-        { "sqlite:", "", 0 },           { "memory:?lease=1s", "", 0 },   { "sqlite:///a/b%20c", "/a/b c", 0 },
-        { "sqlite:/abs", "/abs", 0 },   { "redis://h", "", 1 },          { "redis://h/", "/", 1 },
-        { "redis://h?lease=1s", "", 1 }, { "redis://:pw@h", "", 1 },     { "sqlite:?", "", 0 },
+        { "sqlite:", "", 0 },
+        { "memory:?lease=1s", "", 0 },
+        { "sqlite:///a/b%20c", "/a/b c", 0 },
+        { "sqlite:/abs", "/abs", 0 },
+        { "redis://h", "", 1 },
+        { "redis://h/", "/", 1 },
+        { "redis://h?lease=1s", "", 1 },
+        { "redis://:pw@h", "", 1 },
+        { "sqlite:?", "", 0 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         snk_url url;
@@ -66,7 +73,7 @@ static void test_wrong_urls_are_refused_and_no_password_is_shown(void **state)
     too_long[sizeof too_long - 1] = '\0';
     char many[1024] = "redis://h";
     for (int i = 0; i < 40; i++)
-        strcat(many, ",hunter2");
+        (void)snk_copy_text(many + strlen(many), sizeof many - strlen(many), ",hunter2");
     const char *const rows[] = {
         NULL,
         "",

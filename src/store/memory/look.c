@@ -8,8 +8,6 @@
 #include "store/glob.h"
 #include "store/memory/table.h"
 
-#define FULL_NAME_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
-
 static sneck_party party_of(const snk_memory_claim *claim, int64_t now_ns)
 {
     return (sneck_party){
@@ -42,14 +40,13 @@ static void show_lock(const snk_memory_lock *lock, snk_view *view)
 {
     int64_t now_ns = snk_now_ns();
     view->info.token = lock->token;
-    if (lock->holder != NULL && lock->holder->expires_at_ns > now_ns) {
-        sneck_party holder = party_of(lock->holder, now_ns);
-        snk_view_hold(view, &holder, lock->holder->tokens.first, lock->holder->fair);
+    if (lock->held && lock->holder.expires_at_ns > now_ns) {
+        sneck_party holder = party_of(&lock->holder, now_ns);
+        snk_view_hold(view, &holder, lock->holder.tokens.first, lock->holder.fair);
     }
-    for (snk_link *link = snk_list_first(&lock->queue); link != NULL; link = snk_list_next(&lock->queue, link)) {
-        const snk_memory_claim *claim = SNK_CONTAINER(link, snk_memory_claim, link);
-        sneck_party waiter = party_of(claim, now_ns);
-        if (claim->expires_at_ns > now_ns)
+    for (size_t i = 0; i < lock->waiters; i++) {
+        sneck_party waiter = party_of(&lock->queue[i], now_ns);
+        if (lock->queue[i].expires_at_ns > now_ns)
             snk_view_waiter(view, &waiter);
     }
     show_incidents(lock, view);
@@ -72,7 +69,7 @@ static sneck_status inspect_full(snk_memory *memory, const char *full_name, snk_
 sneck_status snk_memory_inspect(snk_store *store, const char *name, snk_view *view, sneck_error *error)
 {
     snk_memory *memory = SNK_CONTAINER(store, snk_memory, base);
-    char full_name[FULL_NAME_SIZE];
+    char full_name[SNK_FULL_NAME_SIZE];
     (void)snprintf(full_name, sizeof full_name, "%s%s", memory->prefix, name);
     return inspect_full(memory, full_name, view, error);
 }
@@ -126,7 +123,7 @@ sneck_status snk_memory_break(snk_store *store, const char *name, uint64_t token
                               sneck_error *error)
 {
     snk_memory *memory = SNK_CONTAINER(store, snk_memory, base);
-    char full_name[FULL_NAME_SIZE];
+    char full_name[SNK_FULL_NAME_SIZE];
     (void)snprintf(full_name, sizeof full_name, "%s%s", memory->prefix, name);
     char text[SNK_WHY_LENGTH_MAX + 80];
     (void)snprintf(text, sizeof text, "%.200s (by pid %lld on %s)", reason, (long long)memory->identity.pid,
@@ -136,11 +133,11 @@ sneck_status snk_memory_break(snk_store *store, const char *name, uint64_t token
     snk_memory_lock *lock = snk_memory_find_locked(memory->table, full_name, false);
     if (lock != NULL) {
         snk_memory_settle_locked(memory->table, lock, snk_now_ns());
-        broken = lock->holder != NULL && lock->holder->tokens.first == token;
+        broken = lock->held && lock->holder.tokens.first == token;
     }
     if (broken) {
         snk_memory_incident_locked(lock, "broken", text);
-        snk_memory_free_hold_locked(lock);
+        lock->held = false;
         snk_memory_settle_locked(memory->table, lock, snk_now_ns());
     }
     pthread_mutex_unlock(&memory->table->mutex);

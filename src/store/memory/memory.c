@@ -42,31 +42,17 @@ static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *w
     return any ? take_any(memory, value) : value != known;
 }
 
-static void free_lock(snk_memory_lock *lock)
-{
-    snk_link *link = NULL;
-    while ((link = snk_list_first(&lock->queue)) != NULL) {
-        snk_list_remove(link);
-        free(SNK_CONTAINER(link, snk_memory_claim, link));
-    }
-    free(lock->holder);
-    free(lock);
-}
-
 static void free_table(snk_memory_table *table)
 {
     for (size_t i = 0; i < SNK_MEMORY_BUCKETS; i++) {
         while (table->buckets[i] != NULL) {
             snk_memory_lock *lock = table->buckets[i];
             table->buckets[i] = lock->next;
-            free_lock(lock);
+            free(lock->queue);
+            free(lock);
         }
     }
-    while (table->tombstones != NULL) {
-        snk_memory_tombstone *tombstone = table->tombstones;
-        table->tombstones = tombstone->next;
-        free(tombstone);
-    }
+    free(table->tombstones);
     (void)pthread_mutex_destroy(&table->mutex);
     free(table);
 }
@@ -133,8 +119,7 @@ sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_o
     return snk_ok(error);
 }
 
-sneck_status snk_memory_share(snk_store *store, const snk_identity *identity, snk_store **store_out,
-                              sneck_error *error)
+sneck_status snk_memory_share(snk_store *store, const snk_identity *identity, snk_store **store_out, sneck_error *error)
 {
     *store_out = NULL;
     snk_memory *original = SNK_CONTAINER(store, snk_memory, base);

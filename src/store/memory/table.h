@@ -13,10 +13,10 @@
 
 #define SNK_MEMORY_BUCKETS 1024
 #define SNK_MEMORY_WORDS 64
+#define SNK_FULL_NAME_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 
 /* A claim that holds or waits. */
 typedef struct snk_memory_claim {
-    snk_link link; /* in lock.queue while it waits */
     snk_id id;
     int64_t lease_ns;
     int64_t since_ns;
@@ -42,15 +42,17 @@ typedef struct snk_memory_incident {
 typedef struct snk_memory_lock {
     struct snk_memory_lock *next; /* in its bucket */
     uint64_t token;               /* highest given out */
-    snk_memory_claim *holder;     /* owned; NULL: free */
-    snk_list queue;               /* of owned snk_memory_claim; first come first */
+    bool held;
+    snk_memory_claim holder; /* while held */
+    snk_memory_claim *queue; /* owned; first come first */
+    size_t waiters;          /* in `queue` */
+    size_t room;             /* in `queue` */
     uint64_t incidents_seen;
     snk_memory_incident incidents[SNK_INCIDENTS_MAX]; /* a ring: number n is at n % SNK_INCIDENTS_MAX */
     char name[];                                      /* with prefix */
 } snk_memory_lock;
 
 typedef struct snk_memory_tombstone {
-    struct snk_memory_tombstone *next;
     snk_id claim;
     int64_t expires_at_ns;
 } snk_memory_tombstone;
@@ -59,7 +61,9 @@ typedef struct snk_memory_table {
     pthread_mutex_t mutex; /* guards all but the words; nothing else is locked under it */
     size_t views;
     snk_memory_lock *buckets[SNK_MEMORY_BUCKETS];
-    snk_memory_tombstone *tombstones;
+    snk_memory_tombstone *tombstones; /* owned */
+    size_t tombstone_count;
+    size_t tombstone_room;
     _Atomic uint32_t words[SNK_MEMORY_WORDS]; /* a claim's word goes up when there is news about it */
     _Atomic uint32_t any;                     /* goes up with each of them */
 } snk_memory_table;
@@ -79,9 +83,6 @@ snk_memory_lock *snk_memory_find_locked(snk_memory_table *table, const char *ful
 void snk_memory_settle_locked(snk_memory_table *table, snk_memory_lock *lock, int64_t now_ns);
 
 void snk_memory_incident_locked(snk_memory_lock *lock, const char *kind, const char *text);
-
-/* Takes the hold away from whoever has it, without a trace. */
-void snk_memory_free_hold_locked(snk_memory_lock *lock);
 
 /* Does one request. */
 void snk_memory_do_locked(snk_memory *memory, const snk_claim *claim, snk_answer *answer);

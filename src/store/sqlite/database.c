@@ -25,7 +25,8 @@ sneck_status snk_database_fail(const snk_database *database, const snk_place *pl
     case SQLITE_LOCKED:
     case SQLITE_PROTOCOL:
         return snk_fail(error, SNECK_UNAVAILABLE, code,
-                        "%.120s is busy: another process is stopped, or very slow, in the middle of a transaction", path);
+                        "%.120s is busy: another process is stopped, or very slow, in the middle of a transaction",
+                        path);
     case SQLITE_FULL:
         return snk_fail(error, SNECK_UNAVAILABLE, code, "%.150s: disk full", path);
     case SQLITE_READONLY:
@@ -34,9 +35,9 @@ sneck_status snk_database_fail(const snk_database *database, const snk_place *pl
         return snk_fail(error, SNECK_DENIED, code, "%.120s cannot be written by user %u: check it and its folder", path,
                         (unsigned)geteuid());
     case SQLITE_CANTOPEN:
-        return snk_fail(error, errno == EACCES ? SNECK_DENIED : SNECK_UNAVAILABLE, code,
-                        "%.120s or its journal cannot be opened: check that it is no symbolic link, and its permissions",
-                        path);
+        return snk_fail(
+            error, errno == EACCES ? SNECK_DENIED : SNECK_UNAVAILABLE, code,
+            "%.120s or its journal cannot be opened: check that it is no symbolic link, and its permissions", path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
     case SQLITE_FORMAT:
@@ -181,8 +182,8 @@ static bool read_boot_id(char text[BOOT_ID_SIZE])
 static int is_this_boot(snk_database *database, const char *boot, bool *same_out)
 {
     sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(database->connection, "SELECT 1 FROM sneck_meta WHERE key = 'boot' AND value = ?1", -1,
-                                  &statement, NULL);
+    int code = sqlite3_prepare_v2(database->connection, "SELECT 1 FROM sneck_meta WHERE key = 'boot' AND value = ?1",
+                                  -1, &statement, NULL);
     if (code != SQLITE_OK)
         return code;
     (void)sqlite3_bind_text(statement, 1, boot, -1, SQLITE_STATIC);
@@ -299,8 +300,8 @@ sneck_status snk_database_open(snk_database *database, const snk_place *place, s
     if (status == SNECK_OK)
         (void)sqlite3_file_control(database->connection, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
     if (status == SNECK_OK && (!exists || moved != 0))
-        status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s was replaced while we opened it; try again",
-                          place->database);
+        status =
+            snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s was replaced while we opened it; try again", place->database);
     if (status != SNECK_OK)
         snk_database_close(database);
     return status;

@@ -12,8 +12,7 @@
 static bool read_party(snk_sqlite *store, sqlite3_stmt *statement, int column, int64_t expires_ns, sneck_party *party)
 {
     snk_stamp stamp;
-    if (!snk_column_stamp(store, statement, column, &stamp) ||
-        snk_fate_of(store, &stamp, expires_ns) != SNK_FATE_ALIVE)
+    if (!snk_column_stamp(store, statement, column, &stamp) || snk_fate_of(store, &stamp, expires_ns) != SNK_FATE_ALIVE)
         return false;
     party->pid = sqlite3_column_int64(statement, column + 3);
     party->owner = snk_column_text(statement, column + 4);
@@ -172,8 +171,7 @@ static void break_row(snk_sqlite *store, uint64_t token, const char *text, bool 
     (void)snk_lock_store(store, &row);
 }
 
-sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token, const char *reason,
-                              sneck_error *error)
+sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error)
 {
     snk_sqlite *store = snk_sqlite_of(base);
     sneck_status status = snk_begin(store, true, error);

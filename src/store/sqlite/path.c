@@ -175,8 +175,8 @@ sneck_status snk_place_prepare(snk_place *place, sneck_error *error)
         status = check_filesystem(place, folder, error);
     if (status != SNECK_OK)
         return status;
-    int length = snprintf(place->database, sizeof place->database, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder,
-                          name);
+    int length =
+        snprintf(place->database, sizeof place->database, "%s/%s", strcmp(folder, "/") == 0 ? "" : folder, name);
     if (length < 0 || (size_t)length + sizeof "-journal" + sizeof SNK_SIDECAR_SUFFIX > sizeof place->sidecar)
         return snk_fail(error, SNECK_INVALID, ENAMETOOLONG, "sqlite: the path is too long");
     memcpy(place->sidecar, place->database, (size_t)length);

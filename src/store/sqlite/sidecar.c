@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/mutex.h"
 #include "store/sqlite/liveness.h"
 
 #define MAGIC UINT64_C(0x0178706B63656E73) /* "sneckpx" and 1 */
@@ -77,8 +78,8 @@ static sneck_status lock_opening(int fd, const snk_place *place, sneck_error *er
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
             return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, strerror(errno));
         if (snk_now_ns() > limit_ns)
-            return snk_fail(error, SNECK_UNAVAILABLE, EAGAIN, "%.150s: another process is opening it and does not get on",
-                            place->sidecar);
+            return snk_fail(error, SNECK_UNAVAILABLE, EAGAIN,
+                            "%.150s: another process is opening it and does not get on", place->sidecar);
         struct timespec pause = snk_timespec(SNK_NS_PER_MS);
         (void)nanosleep(&pause, NULL);
     }
@@ -126,8 +127,8 @@ static sneck_status map(snk_sidecar *sidecar, const snk_place *place, sneck_erro
     if (status != SNECK_OK)
         return status;
     if (sidecar->file->version != SNK_SIDECAR_VERSION || sidecar->file->layout != LAYOUT)
-        return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.120s was made by another version of sneck: stop its users first",
-                        place->sidecar);
+        return snk_fail(error, SNECK_UNAVAILABLE, 0,
+                        "%.120s was made by another version of sneck: stop its users first", place->sidecar);
     sidecar->generation = sidecar->file->generation;
     return SNECK_OK;
 }
@@ -147,8 +148,8 @@ sneck_status snk_sidecar_open(const snk_place *place, snk_sidecar **sidecar_out,
     if (status == SNECK_OK)
         status = map(sidecar, place, error);
     if (status == SNECK_OK && !snk_file_is(place->sidecar, &sidecar->id))
-        status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s was replaced while we opened it; try again",
-                          place->sidecar);
+        status =
+            snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s was replaced while we opened it; try again", place->sidecar);
     if (status != SNECK_OK) {
         snk_sidecar_close(sidecar, false);
         return status;
@@ -181,6 +182,7 @@ sneck_status snk_sidecar_take_slot(snk_sidecar *sidecar, const snk_id *client, s
         atomic_store(&slot->client[0], halves[0]);
         atomic_store(&slot->client[1], halves[1]);
         (void)init_robust(&slot->life);
+        snk_futex_wake(snk_slot_life_word(slot), INT32_MAX, true);
         sidecar->slot = index;
         return SNECK_OK;
     }
@@ -202,8 +204,7 @@ void snk_sidecar_close(snk_sidecar *sidecar, bool abandon)
 
 bool snk_sidecar_lock_writer(snk_sidecar *sidecar, int64_t limit_ns)
 {
-    struct timespec limit = snk_timespec(limit_ns);
-    int result = pthread_mutex_clocklock(&sidecar->file->writer, CLOCK_MONOTONIC, &limit);
+    int result = snk_mutex_lock_until(&sidecar->file->writer, limit_ns);
     /* Its last owner died in the middle; what it left in the database is rolled back by SQLite. */
     if (result == EOWNERDEAD)
         result = pthread_mutex_consistent(&sidecar->file->writer);

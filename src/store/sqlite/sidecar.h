@@ -31,7 +31,7 @@
 #define SNK_SLOT_NONE 0x7FFU /* as it fits into a ticket */
 
 typedef struct snk_slot {
-    _Atomic uint64_t client[2]; /* whose it is, or was last */
+    _Atomic uint64_t client[2];   /* whose it is, or was last */
     _Atomic uint32_t incarnation; /* counts the clients that had it */
     uint32_t reserved;
     pthread_mutex_t life; /* robust, between processes */
@@ -41,8 +41,8 @@ typedef struct snk_slot {
 typedef struct snk_sidecar_file {
     _Atomic uint64_t magic; /* written last when the file is made */
     uint32_t version;
-    uint32_t layout;        /* sizes that differ between builds that cannot share the file */
-    uint64_t generation;    /* random: names this file among all that were ever made at its path */
+    uint32_t layout;     /* sizes that differ between builds that cannot share the file */
+    uint64_t generation; /* random: names this file among all that were ever made at its path */
     uint64_t reserved[5];
     pthread_mutex_t writer; /* robust, between processes: writers queue here instead of on SQLite's lock */
     char padding[4096 - 64 - sizeof(pthread_mutex_t)];

@@ -26,7 +26,7 @@
 
 #define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
-#define SNK_WAKES_MAX (2 * SNK_RENEW_BATCH_MAX)
+#define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
 
 /* A word to raise once the transaction is committed. */
 typedef struct snk_wake {
@@ -60,7 +60,7 @@ typedef struct snk_sqlite {
     int code;       /* first SQLite error, or SQLITE_OK */
     int64_t now_ns; /* read after the transaction began */
     int64_t wall_us;
-    char resource[SNK_RESOURCE_SIZE]; /* the lock that is being dealt with: prefix and name */
+    char resource[SNK_RESOURCE_SIZE];         /* the lock that is being dealt with: prefix and name */
     uint32_t words_before[SNK_SIDECAR_WORDS]; /* our words before the transaction began */
     size_t wake_count;
     snk_wake wakes[SNK_WAKES_MAX];

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/mutex.h"
 #include "store/sqlite/sqlite.h"
 
 /* How long a thread waits for the store's mutex and the writer mutex together. SQLite's busy timeout comes behind it. */
@@ -91,7 +92,8 @@ static sneck_status begin_once(snk_sqlite *store, bool writes, int64_t limit_ns,
     take_turn(store, limit_ns);
     /* Before the transaction: news that comes after it changes the words, and no wait for it sleeps over that. */
     for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++)
-        store->words_before[i] = atomic_load_explicit(&snk_sidecar_slot(store->sidecar)->words[i], memory_order_acquire);
+        store->words_before[i] =
+            atomic_load_explicit(&snk_sidecar_slot(store->sidecar)->words[i], memory_order_acquire);
     int code = run(store, writes ? SNK_SQL_BEGIN_WRITE : SNK_SQL_BEGIN_READ);
     if (code != SQLITE_OK) {
         sneck_status status = snk_database_fail(&store->database, &store->place, code, error);
@@ -130,8 +132,7 @@ static sneck_status begin_locked(snk_sqlite *store, bool writes, int64_t limit_n
 sneck_status snk_begin(snk_sqlite *store, bool writes, sneck_error *error)
 {
     int64_t limit_ns = snk_clock_read_ns(CLOCK_MONOTONIC) + TURN_WAIT_NS;
-    struct timespec limit = snk_timespec(limit_ns);
-    if (pthread_mutex_clocklock(&store->mutex, CLOCK_MONOTONIC, &limit) != 0)
+    if (snk_mutex_lock_until(&store->mutex, limit_ns) != 0)
         return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "the lock file is busy: other threads wait for it too");
     sneck_status status = begin_locked(store, writes, limit_ns, error);
     if (status != SNECK_OK)

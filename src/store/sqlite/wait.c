@@ -25,8 +25,8 @@ typedef struct watch {
     snk_sidecar *sidecar;
     uint32_t slot; /* SNK_SLOT_NONE: nobody */
     uint16_t incarnation;
-    bool owned;         /* its life mutex had an owner when we looked */
-    int64_t marked_ns;  /* since when it has none; 0: it has */
+    bool owned;        /* its life mutex had an owner when we looked */
+    int64_t marked_ns; /* since when it has none; 0: it has */
 } watch;
 
 typedef enum watch_state {
@@ -75,15 +75,14 @@ static watch_state look(watch *watched, snk_futex_word *word_out, int64_t now_ns
         return WATCH_SLEEP;
     }
     /* Nobody has it: dead, or closing; or not there yet, and then only its liveness lock can tell. */
-    if (!snk_slot_is_alive(watched->sidecar, watched->slot, watched->incarnation))
-        return WATCH_GONE;
-    if ((value & FUTEX_OWNER_DIED) == 0 && !watched->owned)
-        return WATCH_NOTHING;
-    if (watched->marked_ns == 0) {
+    bool marked = (value & FUTEX_OWNER_DIED) != 0 || watched->owned;
+    if (marked && watched->marked_ns == 0) {
         watched->marked_ns = now_ns;
         snk_futex_wake(word, INT_MAX, true);
     }
-    return WATCH_LOOK;
+    if (!snk_slot_is_alive(watched->sidecar, watched->slot, watched->incarnation))
+        return WATCH_GONE;
+    return marked ? WATCH_LOOK : WATCH_NOTHING;
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -116,14 +115,13 @@ static bool wait_with_ticket(const snk_sqlite *store, snk_sidecar *sidecar, uint
         watched.slot = SNK_SLOT_NONE;
     for (;;) {
         int64_t now_ns = snk_now_ns();
-        if (atomic_load(words[1].word) != words[1].expected)
+        /* Before any return: the one wake-up that a death gives may have come to us, and is to be passed on. */
+        watch_state state = look(&watched, &words[2], now_ns);
+        if (state == WATCH_GONE || atomic_load(words[1].word) != words[1].expected)
             return true;
         if (now_ns >= until_ns || atomic_load(local->word) != local->expected)
             return false;
         int64_t limit_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns;
-        watch_state state = look(&watched, &words[2], now_ns);
-        if (state == WATCH_GONE)
-            return true;
         if (state == WATCH_LOOK) {
             bool often = now_ns - watched.marked_ns < LOOK_OFTEN_FOR_NS;
             limit_ns = least(limit_ns, often ? LOOK_OFTEN_NS : LOOK_SELDOM_NS);
