@@ -161,7 +161,7 @@ void sneck_lock_free(sneck_lock *lock)
 static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
 {
     sneck_client *client = lock->client;
-    if (!client->store->traits.counts_levels || !snk_gate_enter(&client->gate))
+    if (!client->counts_levels || !snk_gate_enter(&client->gate))
         return SNECK_OK;
     snk_entry *entry = lock->entry;
     uint64_t owner = snk_lock_owner(lock);

@@ -10,6 +10,16 @@
 #include "store/redis/run.h"
 #include "store/view.h"
 
+/* A look that was not answered has changed nothing: what may have happened did not matter. */
+static sneck_status settle_look(sneck_status status, bool uncertain, sneck_error *error)
+{
+    if (status == SNECK_OK || !uncertain)
+        return status;
+    if (error != NULL)
+        error->status = SNECK_UNAVAILABLE;
+    return SNECK_UNAVAILABLE;
+}
+
 /* ---- One lock ---- */
 
 /* What the inspect script answers, in this order. */
@@ -95,11 +105,8 @@ sneck_status snk_redis_store_inspect(snk_store *base, const char *name, snk_view
     snk_view_name(view, name);
     bool uncertain = false;
     status = snk_run_one(store, &run, &call, &uncertain, error);
-    if (status != SNECK_OK && uncertain) {
-        status = SNECK_UNAVAILABLE; /* a look that was not answered has changed nothing */
-        if (error != NULL)
-            error->status = status;
-    } else if (status == SNECK_OK && is_sound(call.reply)) {
+    status = settle_look(status, uncertain, error);
+    if (status == SNECK_OK && is_sound(call.reply)) {
         show_holder(store, call.reply, view);
         show_waiters(call.reply, view);
         show_log(call.reply, view);
@@ -228,8 +235,10 @@ static sneck_status scan_page(snk_redis_store *store, const char *pattern, char 
     snk_redis_call_init(&call);
     sneck_status status = snk_redis_call_format(&call, 6, arguments, NULL, error);
     if (status == SNECK_OK) {
+        bool uncertain = false;
         snk_redis_drive(store->redis, calls, 1);
-        status = snk_run_result(store, &call, NULL, error);
+        status = snk_run_result(store, &call, &uncertain, error);
+        status = settle_look(status, uncertain, error);
     }
     if (status == SNECK_OK) {
         const redisReply *reply = call.reply;
