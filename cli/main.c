@@ -1,11 +1,14 @@
 /* The command `sneck`. */
-#include <signal.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "command.h"
 #include "exit.h"
-#include "help.h"
+#include "guard.h"
+#include "guard_process.h"
 #include "nearest.h"
 #include "output.h"
 
@@ -27,9 +30,21 @@ static bool has_borrowed_rights(void)
     return getuid() != geteuid() || getgid() != getegid();
 }
 
+/* A descriptor that the caller closed must not become one of ours: a message would be written into the store. */
+static void fill_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", O_RDWR); /* takes the lowest number that is free: this one */
+    }
+}
+
 int main(int argc, char **argv)
 {
     snk_arguments arguments;
+    fill_standard_descriptors();
+    if (argc == 2 && strcmp(argv[1], SNK_GUARD_COMMAND) == 0)
+        return snk_guard_process();
     int code = snk_options_parse_common(argc, argv, &arguments);
     if (code != SNK_PARSED)
         return code;
@@ -44,7 +59,6 @@ int main(int argc, char **argv)
     const snk_command *command = snk_command_find(arguments.operands[0]);
     if (command == NULL)
         return unknown_command(&arguments.cli, arguments.operands[0]);
-    signal(SIGPIPE, SIG_IGN); /* a reader that goes away must not end us while we hold a lock */
     code = command->run(&arguments.cli, arguments.count, arguments.operands);
     if (fflush(stdout) != 0 && code == SNK_EXIT_OK)
         code = SNK_EXIT_INTERNAL;

@@ -25,9 +25,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/limits.h"
+
 /* The flags that every subcommand has. They may stand before and after the subcommand. */
 typedef struct snk_cli {
-    const char *store; /* --store; NULL: $SNECK_STORE, else the embedded store. Use snk_store_open */
+    char store[SNK_URL_LENGTH_MAX + 1]; /* --store, perhaps with a password; "": not given. Use snk_cli_open_store */
     bool json;
     bool quiet;
     bool verbose;
@@ -47,11 +49,12 @@ typedef enum snk_flag_kind {
 /* Fills the options from the value of a flag; false with what is allowed in `problem` ("must be …"). */
 typedef bool (*snk_flag_parse_fn)(void *options, const char *value, char *problem, size_t problem_size);
 
-typedef struct snk_flag {
-    char letter;       /* 0: none */
-    const char *name;  /* long form without "--"; NULL: none. A table ends with neither */
-    const char *value; /* what --help and messages call its value; NULL: it has none */
-    const char *help;  /* NULL: another spelling, not shown by --help */
+/* The fields stand in the order in which tables are read. */
+typedef struct snk_flag { // NOLINT(clang-analyzer-optin.performance.Padding)
+    char letter;          /* 0: none */
+    const char *name;     /* long form without "--"; NULL: none. A table ends with neither */
+    const char *value;    /* what --help and messages call its value; NULL: it has none */
+    const char *help;     /* NULL: another spelling, not shown by --help */
     snk_flag_kind kind;
     size_t offset; /* of the field in the subcommand's options */
     int64_t min;

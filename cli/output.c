@@ -9,6 +9,7 @@
 #include "json.h"
 
 #define LINE_SIZE 2048
+#define SECONDS_PER_DAY INT64_C(86400)
 
 const char *snk_format_duration(char buffer[SNK_TIME_TEXT_SIZE], int64_t ms)
 {
@@ -23,10 +24,11 @@ const char *snk_format_duration(char buffer[SNK_TIME_TEXT_SIZE], int64_t ms)
         snprintf(buffer, SNK_TIME_TEXT_SIZE, "%" PRId64 "s", seconds);
     else if (seconds < 3600)
         snprintf(buffer, SNK_TIME_TEXT_SIZE, "%" PRId64 "m%02" PRId64 "s", seconds / 60, seconds % 60);
-    else if (seconds < 24 * 3600)
+    else if (seconds < SECONDS_PER_DAY)
         snprintf(buffer, SNK_TIME_TEXT_SIZE, "%" PRId64 "h%02" PRId64 "m", seconds / 3600, seconds / 60 % 60);
     else
-        snprintf(buffer, SNK_TIME_TEXT_SIZE, "%" PRId64 "d%02" PRId64 "h", seconds / (24 * 3600), seconds / 3600 % 24);
+        snprintf(buffer, SNK_TIME_TEXT_SIZE, "%" PRId64 "d%02" PRId64 "h", seconds / SECONDS_PER_DAY,
+                 seconds / 3600 % 24);
     return buffer;
 }
 

@@ -21,14 +21,17 @@ static const char *find_password(const char *url, const char **end)
     return colon != NULL ? colon + 1 : NULL;
 }
 
-char *snk_secret_take_url(char *argument)
+bool snk_secret_take_url(char *argument, char *url, size_t size)
 {
-    char *copy = strdup(argument);
+    size_t length = strlen(argument);
+    bool fits = length > 0 && length < size;
+    if (fits)
+        memcpy(url, argument, length + 1);
     const char *end = NULL;
     const char *start = find_password(argument, &end);
-    if (copy != NULL && start != NULL)
+    if (start != NULL)
         memset(argument + (start - argument), '*', (size_t)(end - start));
-    return copy;
+    return fits;
 }
 
 char *snk_secret_strip_url(const char *url)

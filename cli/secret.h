@@ -2,11 +2,14 @@
 #ifndef SNK_CLI_SECRET_H
 #define SNK_CLI_SECRET_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 /*
  * Copies a URL that was given as an argument, and overwrites its password in the argument itself, where every user of
- * the machine can read it. NULL: out of memory. Never freed: it lives as long as the command line does.
+ * the machine can read it. False when it is empty or does not fit.
  */
-char *snk_secret_take_url(char *argument);
+bool snk_secret_take_url(char *argument, char *url, size_t size);
 
 /* A copy of the URL without its password, to be freed; NULL: out of memory. */
 char *snk_secret_strip_url(const char *url);

@@ -68,7 +68,7 @@ extern "C" {
 typedef enum sneck_status {
     SNECK_OK = 0,
     SNECK_BUSY,        /* somebody else has it, and the call was not to wait */
-    SNECK_TIMEOUT,     /* somebody else had it for as long as the call was to wait */
+    SNECK_TIMEOUT,     /* somebody else had it, or was before the caller, for as long as the call was to wait */
     SNECK_CANCELED,    /* the wait was interrupted, or the client was closed; nothing is held */
     SNECK_LOST,        /* the caller had it and lost it: the lease ended, or it was broken by force */
     SNECK_NOT_OWNER,   /* the caller does not hold it */
@@ -245,7 +245,7 @@ SNECK_API void sneck_lock_free(sneck_lock *lock);
  *
  * SNECK_OK           held; sneck_token and sneck_remaining_ms tell more
  * SNECK_BUSY         somebody else has it (wait_ms 0)
- * SNECK_TIMEOUT      somebody else had it all the time
+ * SNECK_TIMEOUT      somebody else had it, or was before the caller in the queue, all the time
  * SNECK_CANCELED     interrupted or closed
  * SNECK_LOST         the owner lost this lock and has levels of it left to release; no level was added
  * SNECK_LIMIT        the owner has 255 levels

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SNK_FUTEX_WORDS_MAX 24
+#define SNK_FUTEX_WORDS_MAX 40
 
 typedef struct snk_futex_word {
     _Atomic uint32_t *word;

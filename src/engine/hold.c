@@ -63,7 +63,8 @@ void snk_hold_lose(snk_step *step, const char *message)
         snk_list_append(&machine->lost, &hold->link);
         snk_machine_wake_owner(step, hold->owner);
     }
-    snk_machine_wake_seeker(step);
+    if (!SNK_BUGGY(21))
+        snk_machine_wake_seeker(step);
 }
 
 void snk_hold_settle(snk_step *step)
@@ -79,13 +80,14 @@ void snk_hold_settle(snk_step *step)
      */
     if (hold->terms.forget_on_loss)
         snk_step_chase(step, &hold->claim, hold->terms.lease_ns,
-                       step->now_ns + hold->terms.lease_ns / SNK_DRIFT_DIVISOR + SNK_MARGIN_NS, false);
+                       SNK_BUGGY(33) ? 0 : step->now_ns + hold->terms.lease_ns / SNK_DRIFT_DIVISOR + SNK_MARGIN_NS,
+                       false);
     snk_hold_lose(step, "the lease ended before a renewal was answered");
 }
 
 static void release_lost(snk_step *step, snk_hold *hold)
 {
-    hold->levels--;
+    hold->levels = SNK_BUGGY(20) ? 0 : hold->levels - 1;
     if (hold->levels == 0) {
         snk_list_remove(&hold->link);
         snk_step_free_hold(step, hold);
@@ -116,11 +118,8 @@ void snk_hold_reenter(snk_step *step, snk_waiter *waiter)
 void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
 {
     snk_machine *machine = step->machine;
-    /* The store has given the lock away, so the hold that we still believe in was ended there, by force. */
-    if (machine->hold != NULL)
-        snk_hold_lose(step, "the store gave the lock to another claim");
     snk_hold *hold = waiter->hold;
-    assert(hold != NULL);
+    assert(hold != NULL && machine->hold == NULL);
     waiter->hold = NULL;
     *hold = (snk_hold){
         .claim = send->claim,
@@ -163,7 +162,7 @@ static bool has_handoff_budget(const snk_step *step)
     const snk_machine *machine = step->machine;
     const snk_hold *hold = machine->hold;
     int64_t left_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
-    return !machine->closing && !hold->terms.fair && hold->token < hold->token_last &&
+    return !machine->closing && !hold->terms.fair && (hold->token < hold->token_last || SNK_BUGGY(25)) &&
            step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > hold->terms.lease_ns / 3;
 }
 
@@ -273,6 +272,8 @@ void snk_hold_extend(snk_step *step, uint64_t owner, int64_t lease_ns)
         return;
     }
     (void)snk_step_send(step, SNK_ASK_RENEW, &machine->hold->claim, lease_ns);
+    if (SNK_BUGGY(23))
+        (void)snk_deadline_raise(&machine->deadline, step->now_ns, snk_deadline_of(step->now_ns, lease_ns));
     step->actions->pending = true;
 }
 
@@ -291,7 +292,8 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
     snk_hold *hold = machine->hold;
     switch (answer->kind) {
     case SNK_ANSWER_HELD:
-        if (!snk_deadline_raise(&machine->deadline, step->now_ns, snk_deadline_of(send->sent_at_ns, send->lease_ns))) {
+        if (!snk_deadline_raise(&machine->deadline, step->now_ns,
+                                snk_deadline_of(SNK_BUGGY(24) ? step->now_ns : send->sent_at_ns, send->lease_ns))) {
             (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost");
             return;
         }
@@ -304,7 +306,8 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
     case SNK_ANSWER_GONE:
     case SNK_ANSWER_DONE:
         (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost");
-        snk_hold_lose(step, "the store no longer has the claim: it was broken, deleted, or its lease ended there");
+        if (!SNK_BUGGY(31))
+            snk_hold_lose(step, "the store no longer has the claim: it was broken, deleted, or its lease ended there");
         return;
     case SNK_ANSWER_FAILED:
     case SNK_ANSWER_UNCERTAIN:

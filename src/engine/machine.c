@@ -69,6 +69,18 @@ static snk_waiter *find_by_claim(const snk_machine *machine, const snk_id *claim
     return NULL;
 }
 
+/* Somebody seeks for all the barging waiters of this client, and the store does not answer properly. */
+static bool seeker_fails(const snk_machine *machine)
+{
+    for (const snk_waiter *waiter = first_waiter(machine); waiter != NULL; waiter = next_waiter(machine, waiter)) {
+        const snk_seek *seek = &waiter->seek;
+        if (!waiter->terms.fair && !waiter->once && snk_seek_is_active(seek) &&
+            (seek->failures > 0 || seek->state == SNK_SEEK_UNSURE || seek->state == SNK_SEEK_UNSURE_ASKING))
+            return true;
+    }
+    return false;
+}
+
 /* ---- Events ---- */
 
 /* What a waiter can do now: take a hold that is kept for local hand-off, or try once, or seek. */
@@ -139,23 +151,29 @@ static void on_resume(snk_step *step, snk_waiter *waiter, bool news)
         advance(step, waiter);
 }
 
-/* Running out of time is only that if the store said all along that somebody else has the lock. */
+/*
+ * Running out of time is only that if somebody else has the lock, or is before this waiter in the queue. With trouble
+ * at the store, its own or that of the one who seeks for it, it is not.
+ */
 static void decide_given_up(snk_step *step, snk_waiter *waiter, sneck_status status)
 {
     snk_seek_state state = waiter->seek.state;
     bool unanswered = state == SNK_SEEK_ACQUIRING || state == SNK_SEEK_UNSURE || state == SNK_SEEK_UNSURE_ASKING;
-    bool failing = waiter->seek.failures > 0 && snk_seek_is_active(&waiter->seek);
+    bool active = snk_seek_is_active(&waiter->seek);
+    bool failing =
+        active ? waiter->seek.failures > 0 : !waiter->terms.fair && seeker_fails(step->machine) && !SNK_BUGGY(29);
     snk_seek_leave(step, waiter);
     if (status == SNECK_CANCELED)
         snk_step_decide_as(step, waiter, SNECK_CANCELED, "the wait was interrupted");
-    else if (unanswered)
+    else if (unanswered && !SNK_BUGGY(30))
         snk_step_decide_as(step, waiter, SNECK_UNKNOWN,
                            "the store did not answer in time; should the lock have been acquired, it is released");
     else if (failing)
         snk_step_decide_as(step, waiter, SNECK_UNAVAILABLE, "the store could not be reached before the wait was over");
     else
-        snk_step_decide_as(step, waiter, waiter->once ? SNECK_BUSY : SNECK_TIMEOUT,
-                           "somebody else held the lock for as long as the call was to wait");
+        snk_step_decide_as(
+            step, waiter, waiter->once ? SNECK_BUSY : SNECK_TIMEOUT,
+            "somebody else had the lock, or was before the caller in the queue, for as long as it was to wait");
 }
 
 static void on_give_up(snk_step *step, snk_waiter *waiter, sneck_status status)
@@ -196,7 +214,8 @@ static void on_release_answered(snk_step *step, const snk_send *send, const snk_
         result_of_release(step, answer);
         assert(step->machine->releasing > 0);
         step->machine->releasing--;
-        snk_machine_wake_seeker(step);
+        if (!SNK_BUGGY(22))
+            snk_machine_wake_seeker(step);
     }
 }
 
@@ -220,6 +239,8 @@ static void on_reply(snk_step *step, const snk_send *send, const snk_answer *ans
 
 static void on_news(snk_step *step, const snk_id *claim)
 {
+    if (SNK_BUGGY(32) && step->machine->hold != NULL && snk_id_equal(&step->machine->hold->claim, claim))
+        snk_hold_lose(step, "a message says so");
     snk_waiter *waiter = find_by_claim(step->machine, claim);
     if (waiter != NULL)
         snk_seek_look(step, waiter);
@@ -285,7 +306,8 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
 {
     snk_step step = { .machine = machine, .actions = actions, .now_ns = event->now_ns };
     snk_step_begin(&step);
-    snk_hold_settle(&step);
+    if (!SNK_BUGGY(2) || event->kind != SNK_EVENT_REPLY)
+        snk_hold_settle(&step);
     switch (event->kind) {
     case SNK_EVENT_ASK:
         on_ask(&step, event->waiter);

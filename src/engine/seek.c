@@ -79,6 +79,8 @@ void snk_seek_start(snk_step *step, snk_waiter *waiter)
     bool resend = SNK_BUGGY(6) && seek->lease_ns != 0;
     if (!resend && !engine->draw_id(engine->context, &seek->claim)) {
         snk_step_decide_as(step, waiter, SNECK_UNAVAILABLE, "the kernel gives no random bytes for a claim id");
+        if (!SNK_BUGGY(28))
+            snk_machine_wake_seeker(step);
         return;
     }
     seek->state = SNK_SEEK_ACQUIRING;
@@ -112,16 +114,39 @@ void snk_seek_look(snk_step *step, snk_waiter *waiter)
 
 /* ---- Answers ---- */
 
-static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
+static void busy(snk_step *step, snk_waiter *waiter)
 {
-    if (step->machine->closing) {
-        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
-        snk_step_decide_as(step, waiter, SNECK_CANCELED, "the client is being closed");
+    if (waiter->once) {
+        snk_step_decide_as(step, waiter, SNECK_BUSY, "somebody else holds the lock");
         return;
     }
+    waiter->seek.contacted = true;
+    waiter->seek.failures = 0;
+    waiter->seek.state = SNK_SEEK_BACKING_OFF;
+    waiter->seek.look_at_ns = snk_time_add(step->now_ns, step->machine->engine->retry_ns);
+}
+
+static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
+{
+    const snk_hold *hold = step->machine->hold;
+    if (hold != NULL && answer->token_first < hold->token_first && !SNK_BUGGY(27)) {
+        /* This grant was ended by force while its answer was on the way, and the lock came to us by another claim. */
+        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
+        busy(step, waiter);
+        return;
+    }
+    /* The store has given the lock away, so the hold that we still believe in was ended there, by force. */
+    if (hold != NULL)
+        snk_hold_lose(step, "the store gave the lock to another claim");
+    /* After that loss, because it may have been a hold of the same owner. */
     if (snk_hold_find_lost(step->machine, waiter->owner) != NULL) {
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);
+        return;
+    }
+    if (step->machine->closing && !SNK_BUGGY(26)) {
+        snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
+        snk_step_decide_as(step, waiter, SNECK_CANCELED, "the client is being closed");
         return;
     }
     if (snk_deadline_of(send->sent_at_ns, send->lease_ns) > step->now_ns || SNK_BUGGY(13)) {
@@ -154,18 +179,6 @@ static void queued(snk_step *step, snk_waiter *waiter, const snk_answer *answer)
         seek->news = false;
         snk_seek_look(step, waiter);
     }
-}
-
-static void busy(snk_step *step, snk_waiter *waiter)
-{
-    if (waiter->once) {
-        snk_step_decide_as(step, waiter, SNECK_BUSY, "somebody else holds the lock");
-        return;
-    }
-    waiter->seek.contacted = true;
-    waiter->seek.failures = 0;
-    waiter->seek.state = SNK_SEEK_BACKING_OFF;
-    waiter->seek.look_at_ns = snk_time_add(step->now_ns, step->machine->engine->retry_ns);
 }
 
 /*
@@ -205,7 +218,10 @@ static void failed(snk_step *step, snk_waiter *waiter, const snk_send *send, con
         return;
     }
     snk_step_chase(step, &seek->claim, seek->lease_ns, 0, !registered);
-    snk_step_decide(step, waiter, &answer->error);
+    sneck_error error = answer->error;
+    if (!registered && !SNK_BUGGY(35)) /* the question was refused; what became of the acquire nobody knows */
+        error.status = SNECK_UNKNOWN;
+    snk_step_decide(step, waiter, &error);
 }
 
 static void uncertain(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
@@ -279,6 +295,9 @@ void snk_seek_leave(snk_step *step, snk_waiter *waiter)
     if (successor != NULL) {
         successor->seek = *seek;
         snk_step_wake(step, successor);
+        /* The one that leaves may have been woken for this claim in the very moment. */
+        if (!SNK_BUGGY(34))
+            snk_seek_look(step, successor);
     } else if (is_unanswered(seek)) {
         snk_step_chase(step, &seek->claim, seek->lease_ns, 0, true);
     } else if (is_registered(seek) && !SNK_BUGGY(14)) {

@@ -104,6 +104,7 @@ def run_apart(function):
 def run_in_child(function, directory):
     status = 1
     try:
+        usual_signals()
         os.chdir(directory)
         os.environ["SNECK_STORE"] = f"sqlite://{directory}/store.db"
         function()
@@ -116,6 +117,13 @@ def run_in_child(function, directory):
     finally:
         sys.stdout.flush()
         os._exit(status)
+
+
+def usual_signals():
+    """A test that runs in the background of a script must not inherit that interrupts are ignored there."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def wait_for(child, seconds):

@@ -431,6 +431,7 @@ static void test_an_offer_that_nobody_takes_lapses_with_its_lease(void **state)
     expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = 300, .queue = true }), SNK_ANSWER_QUEUED);
     snk_id second = test_must_queue(world->c, "x", NULL);
     expect(test_release(world->a, "x", &holder), SNK_ANSWER_DONE);
+    assert_in_range(remaining_ms(world->d, "x"), 0, 300);
     await_free(world->d, "x");
     expect(test_renew(world->c, "x", &second, TEST_LEASE_MS), SNK_ANSWER_HELD);
     expect(test_renew(world->b, "x", &first, TEST_LEASE_MS), SNK_ANSWER_GONE);

@@ -285,6 +285,29 @@ static void test_a_waiter_that_leaves_tells_the_one_behind(void **state)
     test_store_close(a);
 }
 
+static void test_a_wait_without_a_ticket_hears_of_deaths_too(void **state)
+{
+    place *here = *state;
+    for (unsigned round = 0; round < test_scaled(200); round++) {
+        test_child child = test_child_start(hold, here);
+        test_child_await(&child);
+        snk_store *store = test_store(here->url);
+        snk_id waiting = test_must_queue(store, "x", NULL);
+        snk_id other = test_must_queue(store, "y", NULL);
+        _Atomic uint32_t nothing = 0;
+        assert_false(store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + MS));
+        test_child_kill(&child);
+        assert_true(store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + SOON_NS));
+        expect(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+        expect(test_renew(store, "y", &other, TEST_LEASE_MS), SNK_ANSWER_HELD);
+        /* Told once, and not for ever. */
+        (void)store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + MS);
+        (void)store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + MS);
+        assert_false(store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + MS));
+        test_store_close(store);
+    }
+}
+
 static void test_a_closed_client_is_as_good_as_dead(void **state)
 {
     place *here = *state;
@@ -513,6 +536,7 @@ int main(void)
         TEST(test_a_killed_waiter_is_passed_over),
         TEST(test_a_waiter_behind_a_killed_one_takes_a_new_aim),
         TEST(test_a_waiter_that_leaves_tells_the_one_behind),
+        TEST(test_a_wait_without_a_ticket_hears_of_deaths_too),
         TEST(test_a_closed_client_is_as_good_as_dead),
         TEST(test_a_process_that_shares_the_descriptor_keeps_the_claims_alive),
         TEST(test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone),

@@ -1,9 +1,12 @@
 #include <limits.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
 #include "store/sqlite/settle.h"
+
+#define OPENING_BUSY_MS 20
 
 snk_sidecar *snk_sidecar_ref(snk_sqlite *store)
 {
@@ -55,6 +58,23 @@ static sneck_status open_sidecar(snk_sqlite *store, snk_sidecar **sidecar_out, s
     return status;
 }
 
+/*
+ * First as it comes, which works even while a process is stopped in a transaction. Between writers that wait for their
+ * disk SQLite's own lock is so rarely free that this may fail for ever: then in turn with them.
+ */
+static sneck_status open_database(snk_sqlite *store, snk_sidecar *sidecar, sneck_error *error)
+{
+    sneck_error first;
+    sneck_status status = snk_database_open(&store->database, &store->place, OPENING_BUSY_MS, &first);
+    if (status == SNECK_OK || (first.cause & 0xFF) != SQLITE_BUSY)
+        return status == SNECK_OK ? snk_ok(error) : snk_fail_as(error, &first);
+    bool has_turn = snk_sidecar_lock_writer(sidecar, snk_clock_read_ns(CLOCK_MONOTONIC) + SNK_TURN_WAIT_NS);
+    status = snk_database_open(&store->database, &store->place, SNK_BUSY_MS, error);
+    if (has_turn)
+        snk_sidecar_unlock_writer(sidecar);
+    return status;
+}
+
 sneck_status snk_attach_locked(snk_sqlite *store, sneck_error *error)
 {
     if (store->sidecar != NULL && store->database.connection != NULL)
@@ -66,7 +86,7 @@ sneck_status snk_attach_locked(snk_sqlite *store, sneck_error *error)
     if (status != SNECK_OK)
         return status;
     if (store->database.connection == NULL)
-        status = snk_database_open(&store->database, &store->place, error);
+        status = open_database(store, sidecar, error);
     snk_sidecar_opened(sidecar);
     if (store->sidecar == NULL) {
         for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++)

@@ -24,6 +24,8 @@
 #include "store/sqlite/sidecar.h"
 #include "store/store.h"
 
+/* How long a thread waits for the store's mutex and the writer mutex together. SQLite's busy timeout comes behind it. */
+#define SNK_TURN_WAIT_NS (2 * SNK_NS_PER_S)
 #define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
 #define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
@@ -69,7 +71,9 @@ typedef struct snk_sqlite {
     snk_sidecar *sidecar; /* changed under mutex and gate, read under either; holders of a reference need neither */
     snk_sidecar *adopted; /* under gate: whose life mutex a thread of the client has; NULL: none */
 
-    _Atomic uint32_t words_seen[SNK_SIDECAR_WORDS]; /* what waits without a ticket have reported */
+    /* For waits without a ticket: what they have reported, and whom the last claim of each word watches (see wait.c). */
+    _Atomic uint32_t words_seen[SNK_SIDECAR_WORDS];
+    _Atomic uint32_t watched[SNK_SIDECAR_WORDS];
 } snk_sqlite;
 
 static inline snk_sqlite *snk_sqlite_of(snk_store *store)
@@ -121,7 +125,7 @@ void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim
 bool snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
 
 /* wait.c */
-uint64_t snk_ticket_make(const snk_sqlite *store, const snk_id *claim, const snk_stamp *watched);
+uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp *watched);
 bool snk_sqlite_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
 
 /* reap.c: now and then removes rows of locks that nobody uses. */

@@ -9,8 +9,6 @@
 #include "base/mutex.h"
 #include "store/sqlite/sqlite.h"
 
-/* How long a thread waits for the store's mutex and the writer mutex together. SQLite's busy timeout comes behind it. */
-#define TURN_WAIT_NS (2 * SNK_NS_PER_S)
 /* How long a writer mutex that did not come in time is only tried. */
 #define DISTRUST_NS (2 * SNK_NS_PER_S)
 /* How often to look whether the sidecar was replaced. */
@@ -131,7 +129,7 @@ static sneck_status begin_locked(snk_sqlite *store, bool writes, int64_t limit_n
 
 sneck_status snk_begin(snk_sqlite *store, bool writes, sneck_error *error)
 {
-    int64_t limit_ns = snk_clock_read_ns(CLOCK_MONOTONIC) + TURN_WAIT_NS;
+    int64_t limit_ns = snk_clock_read_ns(CLOCK_MONOTONIC) + SNK_TURN_WAIT_NS;
     if (snk_mutex_lock_until(&store->mutex, limit_ns) != 0)
         return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "the lock file is busy: other threads wait for it too");
     sneck_status status = begin_locked(store, writes, limit_ns, error);

@@ -36,10 +36,16 @@ typedef enum watch_state {
     WATCH_GONE     /* it is dead */
 } watch_state;
 
-uint64_t snk_ticket_make(const snk_sqlite *store, const snk_id *claim, const snk_stamp *watched)
+/* Slot and incarnation in one word, for snk_sqlite.watched; 0 is nobody. */
+static uint32_t pack(uint32_t slot, uint16_t incarnation)
+{
+    return UINT32_C(1) << 31 | slot << 16 | incarnation;
+}
+
+uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp *watched)
 {
     uint32_t word = snk_word_of(claim);
-    uint64_t slot = SNK_SLOT_NONE;
+    uint32_t slot = SNK_SLOT_NONE;
     uint16_t incarnation = 0;
     bool ours = snk_id_equal(&watched->client, &store->identity.client);
     if (!ours && watched->generation == store->sidecar->generation && watched->slot < SNK_SIDECAR_SLOTS) {
@@ -48,7 +54,8 @@ uint64_t snk_ticket_make(const snk_sqlite *store, const snk_id *claim, const snk
         if (!snk_client_is_alive(store->sidecar, watched))
             incarnation++; /* died since we looked, and the slot may be another's: the wait ends at once */
     }
-    return UINT64_C(1) << 63 | slot << 52 | (uint64_t)incarnation << 36 | (uint64_t)word << 32 |
+    atomic_store(&store->watched[word], slot == SNK_SLOT_NONE ? 0 : pack(slot, incarnation));
+    return UINT64_C(1) << 63 | (uint64_t)slot << 52 | (uint64_t)incarnation << 36 | (uint64_t)word << 32 |
            store->words_before[word];
 }
 
@@ -90,6 +97,11 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+static int64_t look_pause_ns(const watch *watched, int64_t now_ns)
+{
+    return now_ns - watched->marked_ns < LOOK_OFTEN_FOR_NS ? LOOK_OFTEN_NS : LOOK_SELDOM_NS;
+}
+
 /* Sleeps on the words for so long; where the kernel cannot wait for several, on the first, for a while. */
 static void sleep_on(const snk_sqlite *store, const snk_futex_word words[], size_t count, int64_t limit_ns)
 {
@@ -122,10 +134,8 @@ static bool wait_with_ticket(const snk_sqlite *store, snk_sidecar *sidecar, uint
         if (now_ns >= until_ns || atomic_load(local->word) != local->expected)
             return false;
         int64_t limit_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns;
-        if (state == WATCH_LOOK) {
-            bool often = now_ns - watched.marked_ns < LOOK_OFTEN_FOR_NS;
-            limit_ns = least(limit_ns, often ? LOOK_OFTEN_NS : LOOK_SELDOM_NS);
-        }
+        if (state == WATCH_LOOK)
+            limit_ns = least(limit_ns, look_pause_ns(&watched, now_ns));
         sleep_on(store, words, state == WATCH_SLEEP ? 3 : 2, limit_ns);
     }
 }
@@ -142,24 +152,64 @@ static bool take_news(snk_sqlite *store, snk_slot *slot)
     return news;
 }
 
+/* Everything that a wait without a ticket sleeps on. */
+typedef struct any_wait {
+    watch watches[SNK_SIDECAR_WORDS];
+    uint32_t packed[SNK_SIDECAR_WORDS]; /* whom each of them watches */
+    snk_futex_word words[1 + 2 * SNK_SIDECAR_WORDS];
+    size_t count;
+    int64_t pause_ns; /* look again after this time */
+} any_wait;
+
+_Static_assert(1 + 2 * SNK_SIDECAR_WORDS <= SNK_FUTEX_WORDS_MAX, "all words fit into one wait");
+
+/* Looks at whom the last claim of each word watches. True: one of them is dead, which is told once. */
+static bool watch_all(snk_sqlite *store, snk_sidecar *sidecar, any_wait *waiting, int64_t now_ns)
+{
+    bool gone = false;
+    for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++) {
+        uint32_t packed = atomic_load(&store->watched[i]);
+        watch *watched = &waiting->watches[i];
+        if (packed != waiting->packed[i] || packed == 0) {
+            waiting->packed[i] = packed;
+            *watched = (watch){ .sidecar = sidecar, .slot = SNK_SLOT_NONE };
+            if (packed != 0) {
+                watched->slot = (packed >> 16) % SNK_SIDECAR_SLOTS;
+                watched->incarnation = (uint16_t)packed;
+            }
+        }
+        watch_state state = look(watched, &waiting->words[waiting->count], now_ns);
+        if (state == WATCH_SLEEP)
+            waiting->count++;
+        if (state == WATCH_LOOK)
+            waiting->pause_ns = least(waiting->pause_ns, look_pause_ns(watched, now_ns));
+        if (state == WATCH_GONE)
+            gone = atomic_compare_exchange_strong(&store->watched[i], &packed, 0) || gone;
+    }
+    return gone;
+}
+
 static bool wait_for_any(snk_sqlite *store, snk_sidecar *sidecar, const snk_futex_word *local, int64_t until_ns)
 {
     snk_slot *slot = snk_sidecar_slot(sidecar);
-    snk_futex_word words[1 + SNK_SIDECAR_WORDS] = { *local };
+    any_wait waiting = { .words = { *local } };
     for (;;) {
+        int64_t now_ns = snk_now_ns();
         for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++) {
-            words[1 + i] = (snk_futex_word){
+            waiting.words[1 + i] = (snk_futex_word){
                 .word = &slot->words[i],
                 .expected = atomic_load(&store->words_seen[i]),
                 .shared = true,
             };
         }
-        if (take_news(store, slot))
+        waiting.count = 1 + SNK_SIDECAR_WORDS;
+        waiting.pause_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns;
+        bool gone = watch_all(store, sidecar, &waiting, now_ns);
+        if (take_news(store, slot) || gone)
             return true;
-        int64_t now_ns = snk_now_ns();
         if (now_ns >= until_ns || atomic_load(local->word) != local->expected)
             return false;
-        sleep_on(store, words, 1 + SNK_SIDECAR_WORDS, until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns);
+        sleep_on(store, waiting.words, waiting.count, waiting.pause_ns);
     }
 }
 

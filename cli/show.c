@@ -1,0 +1,126 @@
+#include "show.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "escape.h"
+#include "exit.h"
+#include "json.h"
+#include "lock_info.h"
+#include "output.h"
+#include "open_store.h"
+#include "table.h"
+
+#define TEXT_SIZE 900
+
+const snk_usage snk_usage_show = {
+    .name = "show",
+    .operands = "NAME",
+    .summary = "tell all about one lock: holder, queue, incidents",
+    .notes = "The token it shows is the one that sneck break wants.",
+};
+
+static void print_head(const sneck_info *info)
+{
+    snk_escape_write(stdout, info->name);
+    if (info->held)
+        printf(": held, token %" PRIu64 "%s\n", info->token, info->fair ? ", fair" : "");
+    else if (info->token != 0)
+        printf(": free, last token %" PRIu64 "\n", info->token);
+    else
+        puts(": free");
+}
+
+static void print_holder(const sneck_party *holder)
+{
+    char party[SNK_PARTY_TEXT_SIZE];
+    char text[TEXT_SIZE];
+    char age[SNK_TIME_TEXT_SIZE];
+    char left[SNK_TIME_TEXT_SIZE];
+    printf("\nholder\n  %s  for %s, %s left\n", snk_escape(text, sizeof text, snk_party_text(party, holder)),
+           snk_format_duration(age, holder->age_ms), snk_format_duration(left, holder->remaining_ms));
+    printf("  owner %s\n", snk_escape(text, sizeof text, holder->owner));
+    if (holder->why[0] != '\0')
+        printf("  why   %s\n", snk_escape(text, sizeof text, holder->why));
+}
+
+static void print_queue(const sneck_info *info)
+{
+    snk_table table = { .columns = 5 };
+    printf("\nqueue, %zu waiting\n", info->waiter_count);
+    for (size_t i = 0; i < info->waiter_count; i++) {
+        char text[SNK_PARTY_TEXT_SIZE];
+        const sneck_party *waiter = &info->waiters[i];
+        snprintf(text, sizeof text, "  %zu", i + 1);
+        snk_table_add(&table, text);
+        snk_table_add(&table, snk_party_text(text, waiter));
+        snk_table_add(&table, snk_format_duration(text, waiter->age_ms));
+        snk_table_add(&table, waiter->owner);
+        snk_table_add(&table, waiter->why);
+    }
+    snk_table_print(&table);
+    snk_table_deinit(&table);
+}
+
+static void print_incidents(const sneck_info *info)
+{
+    snk_table table = { .columns = 5 };
+    puts("\nincidents");
+    for (size_t i = 0; i < info->incident_count; i++) {
+        char text[SNK_PARTY_TEXT_SIZE];
+        char time[SNK_TIME_TEXT_SIZE];
+        const sneck_incident *incident = &info->incidents[i];
+        snprintf(text, sizeof text, "  %s", snk_format_time(time, incident->time_ms));
+        snk_table_add(&table, text);
+        snk_table_add(&table, incident->kind);
+        snprintf(text, sizeof text, "token %" PRIu64, incident->token);
+        snk_table_add(&table, text);
+        snk_table_add(&table, incident->owner);
+        snk_table_add(&table, incident->text);
+    }
+    snk_table_print(&table);
+    snk_table_deinit(&table);
+}
+
+static void print(const snk_cli *cli, const sneck_info *info)
+{
+    if (cli->json) {
+        snk_json json = snk_json_on(stdout);
+        snk_lock_info_json(&json, info, true);
+        snk_json_end(&json);
+        return;
+    }
+    print_head(info);
+    if (info->held)
+        print_holder(&info->holder);
+    if (info->waiter_count > 0)
+        print_queue(info);
+    if (info->incident_count > 0)
+        print_incidents(info);
+}
+
+int snk_cmd_show(const snk_cli *given, int argc, char **argv)
+{
+    snk_arguments arguments;
+    sneck_client *client = NULL;
+    sneck_info *info = NULL;
+    sneck_error error;
+    int code = snk_options_parse(&snk_usage_show, given, argc, argv, NULL, &arguments);
+    if (code != SNK_PARSED)
+        return code;
+    if (arguments.count != 1)
+        return snk_operands_wrong(&snk_usage_show, &arguments);
+    code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
+    if (code == SNK_EXIT_OK)
+        code = snk_cli_open_store(&arguments.cli, NULL, &client);
+    if (code != SNK_EXIT_OK)
+        return code;
+    sneck_status status = sneck_inspect(client, arguments.operands[0], &info, &error);
+    if (status == SNECK_OK)
+        print(&arguments.cli, info);
+    else
+        snk_report(&arguments.cli, &error);
+    sneck_info_free(info);
+    sneck_close(client);
+    return snk_exit_of(status);
+}

@@ -1,0 +1,101 @@
+#include "signals.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+/* Forwarded, unless the caller had them ignored: then neither we nor the command are to hear of them. */
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP };
+
+static bool is_ignored(int number)
+{
+    struct sigaction action;
+    return sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+bool snk_signals_open(snk_signals *signals)
+{
+    struct sigaction ignore = { .sa_handler = SIG_IGN };
+    struct sigaction usual = { .sa_handler = SIG_DFL };
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++) {
+        if (!is_ignored(forwarded[i]))
+            sigaddset(&watched, forwarded[i]);
+    }
+    sigaddset(&watched, SIGCHLD);
+    sigaddset(&watched, SIGCONT);
+    /* Not watched, but blocked: then a process in the background may hand the terminal over, and write to it. */
+    sigset_t blocked = watched;
+    sigaddset(&blocked, SIGTTIN);
+    sigaddset(&blocked, SIGTTOU);
+
+    signals->fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals->fd < 0)
+        return false;
+    pthread_sigmask(SIG_BLOCK, &blocked, &signals->original_mask);
+    sigaction(SIGPIPE, &ignore, &signals->original_pipe);
+    sigaction(SIGCHLD, &usual, &signals->original_child); /* ignored, it would take the exit status away from us */
+    return true;
+}
+
+void snk_signals_close(snk_signals *signals)
+{
+    if (signals->fd >= 0)
+        close(signals->fd);
+    signals->fd = -1;
+}
+
+int snk_signals_next(const snk_signals *signals)
+{
+    struct signalfd_siginfo info;
+    return read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+}
+
+void snk_signals_restore(const snk_signals *signals)
+{
+    sigaction(SIGPIPE, &signals->original_pipe, NULL);
+    sigaction(SIGCHLD, &signals->original_child, NULL);
+    sigprocmask(SIG_SETMASK, &signals->original_mask, NULL);
+}
+
+bool snk_signals_stop_self(int number)
+{
+    sigset_t one;
+    sigset_t before;
+    sigset_t pending;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    kill(0, number);
+    pthread_sigmask(SIG_UNBLOCK, &one, &before); /* here we are stopped */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+}
+
+bool snk_signal_ends(int number)
+{
+    return number == SIGHUP || number == SIGINT || number == SIGQUIT || number == SIGTERM;
+}
+
+bool snk_signal_parse(const char *text, int *number_out)
+{
+    char *end = NULL;
+    long number = strtol(text, &end, 10);
+    if (end != text && *end == '\0' && number > 0 && number < NSIG) {
+        *number_out = (int)number;
+        return true;
+    }
+    if (strncasecmp(text, "SIG", strlen("SIG")) == 0)
+        text += strlen("SIG");
+    for (int i = 1; i < NSIG; i++) {
+        const char *name = sigabbrev_np(i);
+        if (name != NULL && strcasecmp(name, text) == 0) {
+            *number_out = i;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,349 @@
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "agents.h"
+#include "base/clock.h"
+#include "faults.h"
+#include "model_client.h"
+#include "oracle.h"
+
+#define PPM INT64_C(1000000)
+#define EVENTS_MAX 60000
+#define HORIZON_LEASES 60
+
+/* ---- Time ---- */
+
+int64_t sim_clock_local(const sim_clock *clock, int64_t true_ns)
+{
+    return clock->offset_ns + true_ns + true_ns / PPM * clock->rate_ppm + true_ns % PPM * clock->rate_ppm / PPM;
+}
+
+int64_t sim_clock_true(const sim_clock *clock, int64_t local_ns)
+{
+    int64_t since_ns = local_ns - clock->offset_ns;
+    if (since_ns <= 0 || local_ns == SNK_NEVER_NS)
+        return since_ns <= 0 ? 0 : SNK_NEVER_NS;
+    int64_t rate = PPM + clock->rate_ppm;
+    int64_t true_ns = since_ns / rate * PPM + since_ns % rate * PPM / rate;
+    while (sim_clock_local(clock, true_ns) < local_ns)
+        true_ns++;
+    return true_ns;
+}
+
+/* ---- Small things ---- */
+
+void sim_push(sim_world *world, int64_t at_ns, const sim_event *event)
+{
+    sim_event dated = *event;
+    dated.at_ns = at_ns;
+    if (!sim_heap_push(&world->heap, &dated))
+        sim_violate(world, "SIM", "more than %d events ahead", SIM_HEAP_MAX);
+}
+
+uint32_t sim_process_number(const sim_world *world, const sim_process *process)
+{
+    return (uint32_t)(process - world->processes);
+}
+
+uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread)
+{
+    uint32_t levels = 0;
+    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++)
+        if (process->threads[i].owner == thread->owner && process->threads[i].lock == thread->lock)
+            levels += process->threads[i].levels;
+    return levels;
+}
+
+/* The first bytes of an id are the number of its claim, so that no search is needed; the rest is random. */
+sim_claim *sim_find_claim(sim_world *world, const snk_id *id)
+{
+    uint32_t number;
+    memcpy(&number, id->bytes, sizeof number);
+    if (number >= world->claim_count || !snk_id_equal(&world->claims[number].id, id))
+        return NULL;
+    return &world->claims[number];
+}
+
+static bool draw_id(void *context, snk_id *id_out)
+{
+    sim_process *process = context;
+    sim_world *world = process->world;
+    if (world->phase == SIM_PHASE_FAULTS && sim_random_chance(&world->faults, world->plan.id_fails)) {
+        sim_saw(world, SIM_PROBE_NO_ID);
+        for (uint32_t i = 0; i < SIM_THREADS_MAX; i++)
+            process->threads[i].saw_failure = true;
+        return false;
+    }
+    if (world->claim_count == SIM_CLAIMS_MAX) {
+        sim_violate(world, "SIM", "more than %d claims", SIM_CLAIMS_MAX);
+        return false;
+    }
+    uint32_t number = world->claim_count++;
+    uint64_t random[2] = { sim_random_next(&world->ids), sim_random_next(&world->ids) };
+    memcpy(id_out->bytes, random, sizeof random);
+    memcpy(id_out->bytes, &number, sizeof number);
+    world->claims[number] =
+        (sim_claim){ .id = *id_out, .process = (uint8_t)sim_process_number(world, process), .epoch = process->epoch };
+    return true;
+}
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(0xCBF29CE484222325);
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001B3);
+    return hash;
+}
+
+void sim_record(sim_world *world, const char *what, uint32_t process, uint32_t lock, uint64_t a, uint64_t b)
+{
+    uint64_t hash = world->hash ^ (uint64_t)world->now_ns;
+    hash = (hash ^ hash_of(what)) * UINT64_C(0x9E3779B97F4A7C15);
+    hash = (hash ^ hash >> 29 ^ process ^ (uint64_t)lock << 8 ^ a << 16) * UINT64_C(0xBF58476D1CE4E5B9);
+    world->hash = (hash ^ hash >> 32) + b;
+    if (world->tracing)
+        printf("%12.6f ms  p%" PRIu32 " lock %" PRIu32 "  %-14s %" PRIu64 " %" PRIu64 "\n",
+               (double)world->now_ns / (double)SNK_NS_PER_MS, process, lock, what, a, b);
+}
+
+void sim_violate(sim_world *world, const char *invariant, const char *format, ...)
+{
+    if (world->failed)
+        return;
+    world->failed = true;
+    world->broken_invariant = invariant;
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(world->failure, sizeof world->failure, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- A run ---- */
+
+void sim_process_start(sim_world *world, sim_process *process)
+{
+    process->world = world;
+    process->up = true;
+    process->closing = false;
+    process->engine.draw_id = draw_id;
+    process->engine.context = process;
+    for (uint32_t i = 0; i < SIM_HOLDINGS_MAX; i++)
+        process->holdings[i].state = SIM_HOLDING_FREE;
+    for (uint32_t lock = 0; lock < SIM_LOCKS_MAX; lock++) {
+        snk_machine_init(&process->machines[lock], &process->engine);
+        process->armed_at_ns[lock] = SNK_NEVER_NS;
+        process->timer_generation[lock]++;
+    }
+    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
+        sim_thread *thread = &process->threads[i];
+        thread->waiter = (snk_waiter){ 0 };
+        thread->owner = i == 1 && world->plan.shared_owner ? process->owners_made : ++process->owners_made;
+        thread->state = i < world->plan.thread_count ? SIM_THREAD_IDLE : SIM_THREAD_DONE;
+        thread->levels = 0;
+        thread->has_read = false;
+        thread->rounds_left = 1;
+        if (thread->state == SIM_THREAD_IDLE)
+            agent_schedule(world, process, thread,
+                           sim_random_octaves(&world->workload, SNK_NS_PER_US, world->plan.lease_ns / 2));
+    }
+}
+
+static void begin(sim_world *world, uint64_t seed)
+{
+    world->seed = seed;
+    sim_random_init(&world->network, seed, 1);
+    sim_random_init(&world->workload, seed, 2);
+    sim_random_init(&world->faults, seed, 3);
+    sim_random_init(&world->ids, seed, 4);
+    sim_heap_clear(&world->heap);
+    model_store_clear(&world->store);
+    world->phase = SIM_PHASE_FAULTS;
+    world->now_ns = 0;
+    world->event_count = 0;
+    world->outage_until_ns = 0;
+    world->request_count = 0;
+    world->free_request_count = 0;
+    world->chase_count = 0;
+    world->claim_count = 0;
+    world->hash = sim_mix64(seed);
+    world->failed = false;
+    for (uint32_t i = 0; i < SIM_LOCKS_MAX; i++) {
+        sim_ledger *ledger = &world->ledgers[i];
+        ledger->highest_token = 0;
+        ledger->granted_token = 0;
+        ledger->token_count = 0;
+        ledger->free_since_ns = -1;
+        ledger->resource = (sim_resource){ 0 };
+    }
+    faults_draw_plan(world);
+    for (uint32_t i = 0; i < world->plan.process_count; i++) {
+        sim_process *process = &world->processes[i];
+        process->epoch = 1;
+        process->owners_made = 0;
+        process->paused_until_ns = 0;
+        sim_process_start(world, process);
+    }
+    faults_begin(world);
+}
+
+static bool is_for_process(const sim_event *event)
+{
+    return event->kind != SIM_EVENT_REQUEST_ARRIVES && event->kind != SIM_EVENT_FAULT &&
+           event->kind != SIM_EVENT_RESTART;
+}
+
+/* A process that is stopped finds everything that happened meanwhile at once, in no order that it could rely on. */
+static bool put_off(sim_world *world, const sim_event *event)
+{
+    if (!is_for_process(event) || world->processes[event->process].paused_until_ns <= world->now_ns)
+        return false;
+    int64_t jitter_ns = sim_random_range(&world->network, 0, 200 * SNK_NS_PER_US);
+    sim_push(world, world->processes[event->process].paused_until_ns + jitter_ns, event);
+    return true;
+}
+
+static void dispatch_to_thread(sim_world *world, const sim_event *event)
+{
+    sim_process *process = &world->processes[event->process];
+    sim_thread *thread = &process->threads[event->thread];
+    if (event->generation != thread->generation)
+        return;
+    if (event->kind == SIM_EVENT_ACT)
+        agent_act(world, process, thread);
+    else if (event->kind == SIM_EVENT_WAKE)
+        agent_woken(world, process, thread);
+    else
+        agent_limit(world, process, thread);
+}
+
+static void dispatch(sim_world *world, const sim_event *event)
+{
+    bool current = event->kind == SIM_EVENT_FAULT || event->epoch == world->processes[event->process].epoch;
+    switch ((sim_event_kind)event->kind) {
+    case SIM_EVENT_ACT:
+    case SIM_EVENT_WAKE:
+    case SIM_EVENT_LIMIT:
+        if (current)
+            dispatch_to_thread(world, event);
+        break;
+    case SIM_EVENT_REQUEST_ARRIVES:
+        client_on_request_arrives(world, event);
+        break;
+    case SIM_EVENT_REPLY_ARRIVES:
+        client_on_reply_arrives(world, event);
+        break;
+    case SIM_EVENT_REQUEST_OVER:
+        client_on_request_over(world, event);
+        break;
+    case SIM_EVENT_NEWS:
+        if (current && world->processes[event->process].up)
+            client_on_news(world, event);
+        break;
+    case SIM_EVENT_TIMER:
+        if (current)
+            client_on_timer(world, event);
+        break;
+    case SIM_EVENT_CHASE:
+        if (current)
+            client_on_chase(world, event);
+        break;
+    case SIM_EVENT_RESTART:
+        if (current)
+            faults_on_restart(world, event);
+        break;
+    case SIM_EVENT_FAULT:
+        faults_on_event(world, event);
+        break;
+    }
+}
+
+/* Takes the next event; false when there is none, or an invariant was violated. */
+static bool advance(sim_world *world)
+{
+    sim_event event;
+    if (world->failed || !sim_heap_pop(&world->heap, &event))
+        return false;
+    world->now_ns = event.at_ns;
+    if (put_off(world, &event))
+        return true;
+    world->event_count++;
+    if (world->event_count > EVENTS_MAX)
+        sim_violate(world, "I6", "more than %d events: something runs hot", EVENTS_MAX);
+    dispatch(world, &event);
+    return !world->failed;
+}
+
+static bool everybody_is_done(const sim_world *world)
+{
+    for (uint32_t i = 0; i < world->plan.process_count; i++) {
+        const sim_process *process = &world->processes[i];
+        if (!process->up || process->closing || process->paused_until_ns + SNK_NS_PER_MS > world->now_ns)
+            return false;
+        for (uint32_t j = 0; j < world->plan.thread_count; j++)
+            if (process->threads[j].state != SIM_THREAD_DONE)
+                return false;
+    }
+    return true;
+}
+
+static bool everybody_is_closed(const sim_world *world)
+{
+    for (uint32_t i = 0; i < world->plan.process_count; i++)
+        if (world->processes[i].up)
+            return false;
+    return true;
+}
+
+/* After healing everybody is served or gives up in bounded time. */
+static void run_healed(sim_world *world)
+{
+    int64_t threads = (int64_t)world->plan.process_count * world->plan.thread_count;
+    int64_t bound_ns = world->now_ns + (world->plan.lease_ns * 4 + 5 * SNK_NS_PER_S) * (threads + 4);
+    while (!everybody_is_done(world) && advance(world)) {
+        oracle_check_progress(world);
+        if (world->now_ns > bound_ns)
+            sim_violate(world, "I6", "somebody still waits long after healing");
+    }
+    if (world->heap.count == 0)
+        world->now_ns += world->plan.lease_ns * 4; /* nothing happens any more: also pauses are over then */
+    if (!world->failed && !everybody_is_done(world))
+        sim_violate(world, "I6", "nothing more happens, and somebody waits");
+}
+
+static void run_closing(sim_world *world)
+{
+    world->phase = SIM_PHASE_CLOSING;
+    for (uint32_t i = 0; i < world->plan.process_count && !world->failed; i++) {
+        sim_process *process = &world->processes[i];
+        agent_close_client(world, process);
+        sim_push(world, world->now_ns + SNK_NS_PER_MS,
+                 &(sim_event){ .kind = SIM_EVENT_RESTART, .process = (uint8_t)i, .epoch = process->epoch });
+    }
+    /* Also what is still on its way: a late acquire must not come back to life. */
+    while (advance(world))
+        ;
+    if (!world->failed && !everybody_is_closed(world))
+        sim_violate(world, "I15", "nothing more happens, and a client is not closed");
+    world->now_ns += world->plan.lease_ns * 4 + 2 * SNK_OFFER_NS;
+    if (!world->failed)
+        oracle_check_end(world);
+}
+
+bool sim_run(sim_world *world, uint64_t seed)
+{
+    begin(world, seed);
+    int64_t horizon_ns = world->plan.lease_ns * HORIZON_LEASES;
+    while (world->event_count < world->plan.event_budget && world->now_ns < horizon_ns && advance(world))
+        ;
+    if (!world->failed) {
+        faults_heal(world);
+        run_healed(world);
+    }
+    if (!world->failed)
+        run_closing(world);
+    return !world->failed;
+}
