@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -259,6 +260,8 @@ static void answer_requests(io_thread *io, redisReader *reader)
     void *reply = NULL;
     while (redisReaderGetReply(reader, &reply) == REDIS_OK && reply != NULL) {
         io_request *request = io->waiting;
+        if (request == NULL)
+            die("an answer to no question");
         io->waiting = request->next;
         if (io->waiting == NULL)
             io->waiting_last = &io->waiting;
@@ -391,8 +394,20 @@ static void close_designs(bench_run *run)
     snk_redis_close(run->redis);
 }
 
-/* Pairs per second. */
-static double measure(void *(*work)(void *), int thread_count, double seconds, bool one_core)
+static double cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+typedef struct outcome {
+    double pairs_per_second;
+    double cpu_us_per_pair; /* of the client */
+} outcome;
+
+static outcome measure(void *(*work)(void *), int thread_count, double seconds, bool one_core)
 {
     static bench_run run;
     memset(&run, 0, sizeof run);
@@ -401,6 +416,7 @@ static double measure(void *(*work)(void *), int thread_count, double seconds, b
     pin(server.pid, one_core);
     pin(0, one_core);
     open_designs(&run);
+    double cpu = cpu_seconds();
     int64_t start = snk_now_ns();
     for (int i = 0; i < run.thread_count; i++) {
         run.workers[i].number = i;
@@ -416,8 +432,9 @@ static double measure(void *(*work)(void *), int thread_count, double seconds, b
         pairs += run.workers[i].pairs;
     }
     double elapsed = (double)(snk_now_ns() - start) / SNK_NS_PER_S;
+    cpu = cpu_seconds() - cpu;
     close_designs(&run);
-    return (double)pairs / elapsed;
+    return (outcome){ (double)pairs / elapsed, cpu * 1e6 / (double)pairs };
 }
 
 static int compare(const void *a, const void *b)
@@ -433,27 +450,37 @@ static double median(double values[], int count)
     return values[count / 2];
 }
 
+enum {
+    OWN,
+    IOT,
+    OURS,
+    DEEP,
+    DESIGNS
+};
+
 static void compare_designs(int threads, double seconds, int rounds, bool one_core)
 {
-    static double own[ROUNDS_MAX];
-    static double iot[ROUNDS_MAX];
-    static double ours[ROUNDS_MAX];
-    static double deep[ROUNDS_MAX];
-    static double to_own[ROUNDS_MAX];
-    static double to_iot[ROUNDS_MAX];
-    static double to_deep[ROUNDS_MAX];
+    static void *(*const works[DESIGNS])(void *) = { work_own, work_iot, work_ours, work_deep };
+    static double rate[DESIGNS][ROUNDS_MAX];
+    static double cpu[DESIGNS][ROUNDS_MAX];
+    static double ratio[DESIGNS][ROUNDS_MAX]; /* of ours to that */
     for (int i = 0; i < rounds; i++) {
-        own[i] = measure(work_own, threads, seconds, one_core);
-        ours[i] = measure(work_ours, threads, seconds, one_core);
-        iot[i] = measure(work_iot, threads, seconds, one_core);
-        deep[i] = measure(work_deep, threads, seconds, one_core);
-        to_own[i] = ours[i] / own[i];
-        to_iot[i] = ours[i] / iot[i];
-        to_deep[i] = ours[i] / deep[i];
+        for (int design = 0; design < DESIGNS; design++) {
+            outcome result = measure(works[design], threads, seconds, one_core);
+            rate[design][i] = result.pairs_per_second;
+            cpu[design][i] = result.cpu_us_per_pair;
+        }
+        for (int design = 0; design < DESIGNS; design++)
+            ratio[design][i] = rate[OURS][i] / rate[design][i];
     }
-    printf("%-8s %7d %9.0f %9.0f %9.0f %9.0f   %8.2f %8.2f %9.2f\n", one_core ? "one" : "all", threads,
-           median(own, rounds), median(iot, rounds), median(ours, rounds), median(deep, rounds), median(to_own, rounds),
-           median(to_iot, rounds), median(to_deep, rounds));
+    printf("%-5s %7d", one_core ? "one" : "all", threads);
+    for (int design = 0; design < DESIGNS; design++)
+        printf(" %8.0f", median(rate[design], rounds));
+    printf(" |");
+    for (int design = 0; design < DESIGNS; design++)
+        printf(" %6.1f", median(cpu[design], rounds));
+    printf(" | %8.2f %8.2f %9.2f\n", median(ratio[OWN], rounds), median(ratio[IOT], rounds),
+           median(ratio[DEEP], rounds));
     fflush(stdout);
 }
 
@@ -470,8 +497,8 @@ int main(int argc, char **argv)
         die(error.message);
     load(lock_script, lock_sha);
     load(unlock_script, unlock_sha);
-    printf("%-8s %7s %9s %9s %9s %9s   %8s %8s %9s\n", "cores", "threads", "own/s", "iot/s", "ours/s", "deep/s",
-           "ours/own", "ours/iot", "ours/deep");
+    printf("cores threads    own/s    iot/s   ours/s   deep/s | us cpu: own, iot, ours, deep |"
+           " ours/own ours/iot ours/deep\n");
     static const int defaults[] = { 1, 2, 8, 16, 64 };
     for (int core = 0; core < 2; core++) {
         for (int i = 0; i < (argc > 3 ? argc - 3 : 5); i++) {

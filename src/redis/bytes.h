@@ -18,7 +18,7 @@ typedef struct snk_redis_bytes {
 /* False when there is no memory: nothing was added. */
 static inline bool snk_redis_bytes_add(snk_redis_bytes *bytes, const char *data, size_t length)
 {
-    if (bytes->capacity - bytes->length < length) {
+    if (bytes->data == NULL || bytes->capacity - bytes->length < length) {
         size_t capacity = bytes->capacity > 0 ? bytes->capacity : SNK_REDIS_BYTES_FIRST;
         while (capacity - bytes->length < length)
             capacity *= 2;

@@ -49,20 +49,20 @@ typedef struct snk_redis_call {
 
     /* What came of it; valid once it is done. */
     snk_redis_outcome outcome;
+    int stage;           /* private; under the connection's mutex */
     redisReply *reply;   /* owned by the call; NULL unless the outcome is SNK_REDIS_REPLY */
     snk_redis_run run;   /* of the server that answered */
     int64_t sent_at_ns;  /* snk_now_ns() before its first byte could leave; 0 when not sent */
     int64_t reply_at_ns; /* snk_now_ns() when it was done */
     sneck_error error; /* SNECK_UNAVAILABLE or SNECK_UNKNOWN (or SNECK_DENIED, SNECK_LIMIT, …); SNECK_OK with a reply */
 
-    /* Private to src/redis; see conn.h. */
+    /* Private to src/redis; see conn_parts.h. */
     char *command; /* owned; the formatted bytes */
     size_t command_length;
     snk_link link;                   /* under the connection's mutex: queued, or about to be called back */
     struct snk_redis_driver *driver; /* borrowed from the thread that drives it; NULL: nobody does */
     uint64_t position;               /* under the connection's mutex: place in the stream of commands */
     int64_t deadline_ns;             /* when it is given up */
-    int stage;                       /* under the connection's mutex */
 } snk_redis_call;
 
 /* A call without a command. */

@@ -21,9 +21,10 @@ void snk_redis_channels_init(snk_redis_channels *channels)
 void snk_redis_channels_deinit(snk_redis_channels *channels)
 {
     for (size_t i = 0; i < SNK_REDIS_CHANNEL_BUCKETS; i++) {
-        snk_link *link;
-        while ((link = snk_list_first(&channels->buckets[i])) != NULL) {
-            snk_list_remove(link);
+        const snk_list *bucket = &channels->buckets[i];
+        snk_link *following;
+        for (snk_link *link = snk_list_first(bucket); link != NULL; link = following) {
+            following = snk_list_next(bucket, link);
             free(SNK_CONTAINER(link, snk_redis_channel, link));
         }
     }
@@ -106,7 +107,7 @@ static bool note_sent(snk_redis_channels *channels, snk_redis_channel *channel)
 {
     if (channels->sent_tail - channels->sent_head == channels->sent_capacity) {
         size_t capacity = channels->sent_capacity > 0 ? channels->sent_capacity * 2 : SENT_FIRST;
-        snk_redis_channel **sent = calloc(capacity, sizeof *sent);
+        snk_redis_channel **sent = calloc(capacity, sizeof(snk_redis_channel *));
         if (sent == NULL)
             return false;
         for (size_t i = channels->sent_head; i != channels->sent_tail; i++)
@@ -121,8 +122,9 @@ static bool note_sent(snk_redis_channels *channels, snk_redis_channel *channel)
 
 bool snk_redis_channels_next(snk_redis_channels *channels, snk_redis_channel **channel_out, bool *join_out)
 {
-    snk_link *link;
-    while ((link = snk_list_first(&channels->to_do)) != NULL) {
+    snk_link *following;
+    for (snk_link *link = snk_list_first(&channels->to_do); link != NULL; link = following) {
+        following = snk_list_next(&channels->to_do, link);
         snk_redis_channel *channel = SNK_CONTAINER(link, snk_redis_channel, to_do);
         bool join = channel->wanted > 0;
         if (join == channel->joined) {

@@ -37,7 +37,8 @@ static void set_tcp_options(int fd, const snk_redis_settings *settings)
 
 static sneck_status fail_connect(const snk_redis_settings *settings, int cause, sneck_error *error)
 {
-    return snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: cannot connect: %s", settings->where, strerror(cause));
+    return snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: cannot connect: %s", settings->where,
+                    snk_redis_errno_text(cause));
 }
 
 /* Connects a new socket, or returns -1 and its errno in *cause_out. */
@@ -51,9 +52,7 @@ static int connect_socket(const struct sockaddr *address, socklen_t length, int 
         return -1;
     }
     struct linger linger = { .l_onoff = 1, .l_linger = 0 };
-    if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) != 0)
-        *cause_out = errno;
-    else if (connect(fd, address, length) != 0)
+    if (setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger) != 0 || connect(fd, address, length) != 0)
         *cause_out = errno;
     if (*cause_out == EINPROGRESS) {
         socklen_t size = sizeof *cause_out;

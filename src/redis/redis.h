@@ -58,10 +58,10 @@ typedef struct snk_redis_listener {
 typedef struct snk_redis_config {
     const char *host; /* name or address, IPv6 without brackets; NULL when there is a unix_path */
     int port;         /* 0: 6379 */
+    int database;
     const char *unix_path;
     const char *user;     /* NULL or "": the default user */
     const char *password; /* NULL or "": none */
-    int database;
     snk_redis_tls tls;
     const char *client_name;    /* shown by CLIENT LIST; NULL or "": none */
     int64_t connect_timeout_ns; /* from looking the name up to the end of the greeting; 0: SNK_REDIS_CONNECT_NS */

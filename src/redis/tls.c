@@ -22,7 +22,7 @@ static void last_reason(char *text, size_t size)
     if (code != 0)
         ERR_error_string_n(code, text, size);
     else
-        snk_copy_text(text, size, errno != 0 ? strerror(errno) : "the server ended the connection");
+        snk_copy_text(text, size, errno != 0 ? snk_redis_errno_text(errno) : "the server ended the connection");
     ERR_clear_error();
 }
 
@@ -149,7 +149,12 @@ static bool is_address(const char *host)
 static bool set_identity(SSL *session, const snk_redis_tls_peer *peer)
 {
     bool address = is_address(peer->host);
-    if (!address && SSL_set_tlsext_host_name(session, peer->host) != 1)
+    /* What SSL_set_tlsext_host_name does, without its cast that drops const. */
+    union {
+        const char *in;
+        void *out;
+    } name = { .in = peer->host };
+    if (!address && SSL_ctrl(session, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.out) != 1)
         return false;
     if (!peer->verify)
         return true;

@@ -75,7 +75,7 @@ void snk_redis_wire_hang_up(snk_redis_wire *wire)
 static ssize_t fail_errno(const char *what, sneck_error *error)
 {
     int cause = errno;
-    snk_fail(error, SNECK_UNAVAILABLE, cause, "redis: %s: %s", what, strerror(cause));
+    snk_fail(error, SNECK_UNAVAILABLE, cause, "redis: %s: %s", what, snk_redis_errno_text(cause));
     return -1;
 }
 

@@ -270,7 +270,7 @@ static void *ask_in_haste(void *argument)
         char line[64];
         snk_redis_call_init(&call);
         snprintf(line, sizeof line, "ECHO %d-%d", self->number, i);
-        call.timeout_ns = (1 + (self->number + i) % 20) * 50 * SNK_NS_PER_US;
+        call.timeout_ns = 50 * SNK_NS_PER_US * (1 + (self->number + i) % 20);
         redis_format(&call, line);
         snk_redis_drive(self->redis, &(snk_redis_call *){ &call }, 1);
         judge(self, &call, line + 5);
