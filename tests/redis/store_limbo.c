@@ -235,34 +235,40 @@ static void watch_the_end(scene *made, sneck_lock *const locks[LOCKS])
     }
 }
 
-/* Renewals are cut off at a random moment, in a random way: the holder knows before the key can be gone. */
+/* One client with some locks, whose way to the server is harmed at a random moment, in a random way. */
+static void lose_all(scene *made, unsigned *seed)
+{
+    static const proxy_mode modes[] = { PROXY_STALL_REQUESTS, PROXY_STALL_REPLIES, PROXY_CUT_BEFORE, PROXY_CUT_AFTER };
+    static fault_proxy proxy; /* of its own: one serves only so many connections */
+    assert_true(proxy_start(&proxy, made->bed.server.port));
+    sneck_error error;
+    sneck_client *client = NULL;
+    sneck_lock *locks[LOCKS];
+    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
+    options.lease_ms = 300;
+    EXPECT(SNECK_OK, sneck_open(redis_bed_url_at(proxy.port, "timeout=2000"), &options, &client, &error));
+    for (unsigned i = 0; i < LOCKS; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "trial%u", i);
+        locks[i] = test_mutex(client, name, NULL);
+        EXPECT(SNECK_OK, sneck_acquire(locks[i], 5000, &error));
+    }
+    redis_bed_pause(rand_r(seed) % 200);
+    proxy_harm(&proxy, modes[(unsigned)rand_r(seed) % 4], "EVALSHA");
+    watch_the_end(made, locks);
+    proxy_harm(&proxy, PROXY_PASS, "");
+    for (unsigned i = 0; i < LOCKS; i++)
+        sneck_lock_free(locks[i]);
+    sneck_close(client);
+    proxy_stop(&proxy);
+}
+
 static void test_loss_is_reported_before_the_key_can_expire(void **state)
 {
-    scene *made = *state;
-    sneck_error error;
-    static const proxy_mode modes[] = { PROXY_STALL_REQUESTS, PROXY_STALL_REPLIES, PROXY_CUT_BEFORE, PROXY_CUT_AFTER };
     unsigned trials = test_scaled(1000);
     unsigned seed = (unsigned)snk_now_ns();
-    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
-    options.lease_ms = 150;
-    for (unsigned i = 0; i < trials; i += LOCKS) {
-        sneck_client *client = NULL;
-        sneck_lock *locks[LOCKS];
-        EXPECT(SNECK_OK, sneck_open(redis_bed_url_at(made->proxy.port, "timeout=100"), &options, &client, &error));
-        for (unsigned j = 0; j < LOCKS; j++) {
-            char name[16];
-            (void)snprintf(name, sizeof name, "trial%u", j);
-            locks[j] = test_mutex(client, name, NULL);
-            EXPECT(SNECK_OK, sneck_acquire(locks[j], 5000, &error));
-        }
-        redis_bed_pause(rand_r(&seed) % 100);
-        proxy_harm(&made->proxy, modes[(unsigned)rand_r(&seed) % 4], "EVALSHA");
-        watch_the_end(made, locks);
-        proxy_harm(&made->proxy, PROXY_PASS, "");
-        for (unsigned j = 0; j < LOCKS; j++)
-            sneck_lock_free(locks[j]);
-        sneck_close(client);
-    }
+    for (unsigned i = 0; i < trials; i += LOCKS)
+        lose_all(*state, &seed);
     printf("# figure: loss was known before the key could expire in all of %u trials\n", trials);
 }
 
