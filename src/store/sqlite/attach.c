@@ -6,6 +6,8 @@
 #include "base/futex.h"
 #include "store/sqlite/settle.h"
 
+#define OPENING_BUSY_MS 20
+
 snk_sidecar *snk_sidecar_ref(snk_sqlite *store)
 {
     pthread_mutex_lock(&store->gate);
@@ -57,13 +59,17 @@ static sneck_status open_sidecar(snk_sqlite *store, snk_sidecar **sidecar_out, s
 }
 
 /*
- * In turn with the writers: between them, when each waits for its disk, SQLite's own lock is so rarely free that a
- * reader may not see it within any patience. Without the turn SQLite's busy timeout has to do.
+ * First as it comes, which works even while a process is stopped in a transaction. Between writers that wait for their
+ * disk SQLite's own lock is so rarely free that this may fail for ever: then in turn with them.
  */
 static sneck_status open_database(snk_sqlite *store, snk_sidecar *sidecar, sneck_error *error)
 {
+    sneck_error first;
+    sneck_status status = snk_database_open(&store->database, &store->place, OPENING_BUSY_MS, &first);
+    if (status == SNECK_OK || (first.cause & 0xFF) != SQLITE_BUSY)
+        return status == SNECK_OK ? snk_ok(error) : snk_fail_as(error, &first);
     bool has_turn = snk_sidecar_lock_writer(sidecar, snk_clock_read_ns(CLOCK_MONOTONIC) + SNK_TURN_WAIT_NS);
-    sneck_status status = snk_database_open(&store->database, &store->place, error);
+    status = snk_database_open(&store->database, &store->place, SNK_BUSY_MS, error);
     if (has_turn)
         snk_sidecar_unlock_writer(sidecar);
     return status;

@@ -10,7 +10,6 @@
 #include "store/sqlite/statements.h"
 
 /* How long SQLite itself waits for its lock, behind the writer mutex: only strangers and stopped processes keep it. */
-#define BUSY_MS 1000
 #define BOOT_ID_SIZE 37
 /* After a large transaction the journal is cut back to this. */
 #define JOURNAL_BYTES_MAX "1048576"
@@ -151,10 +150,10 @@ static sneck_status connect_to(snk_database *database, const snk_place *place, s
     return SNECK_OK;
 }
 
-static int configure(snk_database *database, const snk_place *place)
+static int configure(snk_database *database, const snk_place *place, int busy_ms)
 {
     sqlite3 *connection = database->connection;
-    (void)sqlite3_busy_timeout(connection, BUSY_MS);
+    (void)sqlite3_busy_timeout(connection, busy_ms);
     (void)sqlite3_db_config(connection, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
     (void)sqlite3_db_config(connection, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, NULL);
@@ -260,13 +259,13 @@ static sneck_status settle_contents(snk_database *database, const snk_place *pla
     return code == SQLITE_OK ? SNECK_OK : snk_database_fail(database, place, code, error);
 }
 
-static sneck_status set_up(snk_database *database, const snk_place *place, sneck_error *error)
+static sneck_status set_up(snk_database *database, const snk_place *place, int busy_ms, sneck_error *error)
 {
     char boot[BOOT_ID_SIZE];
     if (!read_boot_id(boot))
         return snk_fail(error, SNECK_UNAVAILABLE, errno, "/proc/sys/kernel/random/boot_id cannot be read: mount /proc");
     contents found = { .tables = 0 };
-    int code = configure(database, place);
+    int code = configure(database, place, busy_ms);
     if (code == SQLITE_OK)
         code = look_inside(database, boot, &found);
     if (code == SQLITE_OK && is_ready(&found))
@@ -286,12 +285,12 @@ static sneck_status set_up(snk_database *database, const snk_place *place, sneck
     return status;
 }
 
-sneck_status snk_database_open(snk_database *database, const snk_place *place, sneck_error *error)
+sneck_status snk_database_open(snk_database *database, const snk_place *place, int busy_ms, sneck_error *error)
 {
     *database = (snk_database){ .connection = NULL };
     sneck_status status = connect_to(database, place, error);
     if (status == SNECK_OK)
-        status = set_up(database, place, error);
+        status = set_up(database, place, busy_ms, error);
     bool exists = false;
     if (status == SNECK_OK)
         status = check_found(database, place, &exists, error);
@@ -304,6 +303,8 @@ sneck_status snk_database_open(snk_database *database, const snk_place *place, s
             snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s was replaced while we opened it; try again", place->database);
     if (status != SNECK_OK)
         snk_database_close(database);
+    else
+        (void)sqlite3_busy_timeout(database->connection, SNK_BUSY_MS);
     return status;
 }
 

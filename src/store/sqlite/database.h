@@ -60,8 +60,14 @@ typedef struct snk_database {
     snk_file_id id;
 } snk_database;
 
-/* Opens or makes the file. The caller holds the sidecar's opening lock. */
-sneck_status snk_database_open(snk_database *database, const snk_place *place, sneck_error *error);
+/* SQLite's own patience with other writers, behind that for the writer mutex. */
+#define SNK_BUSY_MS 1000
+
+/*
+ * Opens or makes the file, waiting at most `busy_ms` for others that write to it. The caller holds the sidecar's opening
+ * lock.
+ */
+sneck_status snk_database_open(snk_database *database, const snk_place *place, int busy_ms, sneck_error *error);
 void snk_database_close(snk_database *database);
 
 /* The statement with no parameters bound and not running; NULL when it cannot be prepared. */
