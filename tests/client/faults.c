@@ -250,6 +250,8 @@ static void *wait_for_it(void *argument)
 static void test_a_lock_that_came_to_a_cancelled_thread_is_released(void **state)
 {
     test_bed *bed = *state;
+    if (strncmp(bed->url, "redis", 5) == 0)
+        test_skip("messages of Redis reach the thread by another way, which cannot be made deaf");
     sneck_error error;
     test_faulty *faulty = test_make_faulty(bed->client);
     sneck_lock_options options = leased(300, 50);
