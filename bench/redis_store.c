@@ -414,7 +414,7 @@ static void compare_handoff(void)
     double ours[2][ROUNDS_MAX];
     double rate[2][ROUNDS_MAX];
     double ratio[2][ROUNDS_MAX];
-    double growth[ROUNDS_MAX];
+    double growth[ROUNDS_MAX] = { 0 };
     for (int i = 0; i < rounds; i++) {
         for (int j = 0; j < 2; j++) {
             proto[j][i] = measure_handoff(turns_proto, crowds[j]).median_us;
