@@ -116,37 +116,52 @@ static void bare_close(player *p)
 typedef struct table {
     player players[2];
     _Atomic uint32_t word;
-    _Atomic uint32_t asking[2]; /* how often each has asked */
-    _Atomic uint32_t opened;
+    _Atomic uint32_t asked[2];    /* how often each has asked for the lock */
+    _Atomic uint32_t acquired[2]; /* how often each has had it */
     _Atomic int64_t released_at_ns;
     int64_t times_ns[2][HANDOFFS];
 } table;
 
-static void settle(table *t, int other, uint32_t asked)
+static void await_count(_Atomic uint32_t *count, uint32_t value)
 {
-    while (atomic_load(&t->asking[other]) < asked)
-        (void)sched_yield();
-    struct timespec pause = snk_timespec(SETTLE_NS);
-    (void)nanosleep(&pause, NULL);
+    for (uint32_t seen = atomic_load(count); seen < value; seen = atomic_load(count)) {
+        snk_futex_word word = { .word = count, .expected = seen, .shared = true };
+        (void)snk_futex_wait_any(&word, 1, SNK_NEVER_NS);
+    }
 }
 
-/* Player 0 begins with the lock; then each waits for the other's release in turn. */
+static void count_up(_Atomic uint32_t *count)
+{
+    atomic_fetch_add(count, 1);
+    snk_futex_wake(count, 1, true);
+}
+
+/*
+ * Player 0 begins with the lock; then each waits for the other's release in turn. Nobody asks again before the other
+ * one has had it: the bare program would let the one that runs take the lock from the one that wakes up.
+ */
 static void play(table *t, int self)
 {
     player *p = &t->players[self];
+    int other = 1 - self;
     p->open(p);
-    if (self == 1)
-        while (atomic_load(&t->opened) == 0)
-            (void)sched_yield();
+    await_count(&t->acquired[0], (uint32_t)self);
     for (uint32_t i = 0; i < HANDOFFS; i++) {
-        atomic_fetch_add(&t->asking[self], 1);
+        count_up(&t->asked[self]);
         p->acquire(p);
         t->times_ns[self][i] = snk_now_ns() - atomic_load(&t->released_at_ns);
-        atomic_store(&t->opened, 1);
-        if (self == 0 || i + 1 < HANDOFFS)
-            settle(t, 1 - self, i + 1 + (uint32_t)self);
+        count_up(&t->acquired[self]);
+        uint32_t turn = i + 1 + (uint32_t)self;
+        bool has_next = self == 0 || i + 1 < HANDOFFS;
+        if (has_next) {
+            await_count(&t->asked[other], turn);
+            struct timespec pause = snk_timespec(SETTLE_NS);
+            (void)nanosleep(&pause, NULL);
+        }
         atomic_store(&t->released_at_ns, snk_now_ns());
         p->release(p);
+        if (has_next)
+            await_count(&t->acquired[other], turn);
     }
     p->close(p);
 }

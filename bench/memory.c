@@ -24,8 +24,8 @@ int main(void)
     sneck_error error;
     sneck_lock *first = bench_lock(place.url, "memory/first", &client);
     bench_expect(sneck_acquire(first, 0, &error), &error);
-    sneck_lock **locks = calloc(LOCKS, sizeof *locks);
-    memset(locks, 1, LOCKS * sizeof *locks); /* touched, so that it does not count */
+    sneck_lock **locks = calloc(LOCKS, sizeof(sneck_lock *));
+    memset(locks, 1, LOCKS * sizeof(sneck_lock *)); /* touched, so that it does not count */
     long before_kib = anonymous_kib();
     for (int i = 0; i < LOCKS; i++) {
         char name[32];

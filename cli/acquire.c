@@ -32,7 +32,7 @@ static int read_signals(const snk_signals *signals, snk_waitline *line)
             return number;
         if (number == SIGTSTP) {
             snk_waitline_clear(line);
-            (void)snk_signals_stop_self(SIGTSTP);
+            (void)snk_signals_stop(SNK_STOP_SELF, SIGTSTP);
         }
     }
     return 0;

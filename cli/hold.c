@@ -77,7 +77,7 @@ static bool was_asked_to_end(const struct holder *holder)
     while ((number = snk_signals_next(holder->signals)) != 0) {
         asked = asked || snk_signal_ends(number);
         if (number == SIGTSTP)
-            (void)snk_signals_stop_self(SIGTSTP);
+            (void)snk_signals_stop(SNK_STOP_SELF, SIGTSTP);
     }
     return asked;
 }

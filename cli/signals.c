@@ -62,14 +62,14 @@ void snk_signals_restore(const snk_signals *signals)
     sigprocmask(SIG_SETMASK, &signals->original_mask, NULL);
 }
 
-bool snk_signals_stop_self(int number)
+bool snk_signals_stop(snk_stop_whom whom, int number)
 {
     sigset_t one;
     sigset_t before;
     sigset_t pending;
     sigemptyset(&one);
     sigaddset(&one, number);
-    kill(0, number);
+    kill(whom == SNK_STOP_GROUP ? 0 : getpid(), number);
     pthread_sigmask(SIG_UNBLOCK, &one, &before); /* here we are stopped */
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;

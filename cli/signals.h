@@ -28,11 +28,17 @@ int snk_signals_next(const snk_signals *signals);
 /* In a child process just before exec: everything as it was before snk_signals_open. Safe after fork. */
 void snk_signals_restore(const snk_signals *signals);
 
+/* Who is to stop: we have heard of it like everybody in our process group, or nobody of it but us has. */
+typedef enum snk_stop_whom {
+    SNK_STOP_SELF,
+    SNK_STOP_GROUP
+} snk_stop_whom;
+
 /*
- * Stops this process and its whole process group by TSTP, TTIN or TTOU, as the terminal would have done, and returns
- * when it is continued. False when it was not stopped at all (nobody is there who could continue it).
+ * Stops this process, and with SNK_STOP_GROUP its whole process group, by TSTP, TTIN or TTOU, and returns when it is
+ * continued. False when it was not stopped at all (nobody is there who could continue it).
  */
-bool snk_signals_stop_self(int number);
+bool snk_signals_stop(snk_stop_whom whom, int number);
 
 /* True for signals that ask a program to end: HUP INT QUIT TERM. */
 bool snk_signal_ends(int number);

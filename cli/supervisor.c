@@ -52,7 +52,7 @@ static void on_stopped(snk_supervisor *supervisor, int number)
     if (number == SIGSTOP && !snk_terminal_is_of(terminal, supervisor->child.pid))
         return; /* somebody's kill -STOP: it means the command alone */
     snk_terminal_take_from(terminal, supervisor->child.pid);
-    bool was_stopped = snk_signals_stop_self(wanted_terminal ? number : SIGTSTP);
+    bool was_stopped = snk_signals_stop(SNK_STOP_GROUP, wanted_terminal ? number : SIGTSTP);
     if (was_stopped || !wanted_terminal) /* else it would only stop again at once */
         resume(supervisor);
 }
@@ -225,8 +225,11 @@ static void hold_on(snk_supervisor *supervisor, int64_t until_ns)
         int number = 0;
         snk_timer_set(supervisor->timer_fd, until_ns);
         (void)poll(fds, 2, -1);
-        while ((number = snk_signals_next(job->signals)) != 0)
+        while ((number = snk_signals_next(job->signals)) != 0) {
             asked = asked || snk_signal_ends(number);
+            if (number == SIGTSTP)
+                (void)snk_signals_stop(SNK_STOP_SELF, SIGTSTP);
+        }
     }
 }
 

@@ -36,6 +36,12 @@ sneck_status snk_fail_as(sneck_error *error, const sneck_error *from)
     return from->status;
 }
 
+const char *snk_errno_text(int cause)
+{
+    const char *text = strerrordesc_np(cause);
+    return text != NULL ? text : "unknown error";
+}
+
 size_t snk_copy_text(char *to, size_t size, const char *from)
 {
     size_t length = strlen(from);

@@ -14,6 +14,9 @@ sneck_status snk_ok(sneck_error *error);
 /* Copies `from` to `error` (may be NULL) and returns its status. */
 sneck_status snk_fail_as(sneck_error *error, const sneck_error *from);
 
+/* What an errno means; unlike strerror for any number of threads. */
+const char *snk_errno_text(int cause);
+
 /*
  * Copies text so that it always ends in NUL; what does not fit is cut at a character boundary of UTF-8. Returns the
  * length that was copied.

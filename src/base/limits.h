@@ -60,6 +60,21 @@
 #define SNK_EVENTS_QUEUED_MAX 1024
 #define SNK_INCIDENTS_MAX 32
 #define SNK_INCIDENT_AGE_S (24 * 3600)
+
+/* The Redis client. Replies are measured before anything is allocated for them. */
+#define SNK_REDIS_CONNECT_NS (3 * SNK_NS_PER_S)
+#define SNK_REDIS_COMMAND_NS (3 * SNK_NS_PER_S)
+#define SNK_REDIS_KEEPALIVE_NS (15 * SNK_NS_PER_S)
+#define SNK_REDIS_IN_FLIGHT_MAX 65536 /* calls of one connection that are not answered, sent or not */
+#define SNK_REDIS_QUEUED_BYTES_MAX 67108864
+#define SNK_REDIS_DRIVE_MAX 1024
+#define SNK_REDIS_COMMAND_BYTES_MAX 16777216
+#define SNK_REDIS_REPLY_BYTES_MAX 16777216
+#define SNK_REDIS_REPLY_ELEMENTS_MAX 262144 /* of one reply, in all its arrays together */
+#define SNK_REDIS_REPLY_DEPTH_MAX 7         /* what the reader of hiredis 0.14 takes */
+#define SNK_REDIS_REPLY_LINE_MAX 65536
+#define SNK_REDIS_CHANNELS_MAX 65536
+
 #define SNK_CLOSE_WAIT_NS (5 * SNK_NS_PER_S)
 
 #endif

@@ -134,6 +134,7 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .token_blocks = client->store->traits.token_blocks,
         .pushes_wakeups = client->store->traits.pushes_wakeups,
     };
+    client->counts_levels = client->store->traits.counts_levels;
     return SNECK_OK;
 }
 

@@ -48,6 +48,7 @@ struct sneck_client {
     snk_settings settings;
     snk_store *store; /* owned; closed by sneck_close */
     snk_engine engine;
+    bool counts_levels; /* the store's, kept here because a handle may outlive the store */
     snk_idpool ids;
     snk_registry registry;
     snk_renewer renewer;

@@ -154,12 +154,47 @@ void sneck_lock_free(sneck_lock *lock)
 
 /* ---- Acquire, release ---- */
 
+/*
+ * For a store that shows how often the owner has the lock: tells it, by a renewal. If the store cannot be asked, the
+ * level stands all the same, and the next one sets the count right. SNECK_LOST: the store no longer has the claim.
+ */
+static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
+{
+    sneck_client *client = lock->client;
+    if (!client->counts_levels || !snk_gate_enter(&client->gate))
+        return SNECK_OK;
+    snk_entry *entry = lock->entry;
+    uint64_t owner = snk_lock_owner(lock);
+    snk_turn turn;
+    snk_turn_init(&turn, client, entry);
+    (void)pthread_mutex_lock(&entry->mutex);
+    unsigned levels = snk_machine_levels(&entry->machine, owner, snk_now_ns());
+    bool shown = levels > 0 && (levels > 1 || entry->machine.hold->shown_levels > 1);
+    if (shown) {
+        snk_event event = { .kind = SNK_EVENT_EXTEND, .owner = owner, .lease_ns = entry->machine.hold->terms.lease_ns };
+        entry->machine.hold->shown_levels = levels;
+        snk_turn_take_locked(&turn, &event);
+    }
+    (void)pthread_mutex_unlock(&entry->mutex);
+    sneck_error result = { .status = SNECK_OK };
+    if (shown) {
+        snk_turn_end(&turn);
+        for (uint32_t i = 0; i < turn.actions.send_count; i++)
+            turn.actions.sends[i].levels = levels;
+        snk_perform(&turn, &result);
+    }
+    snk_gate_leave(&client->gate);
+    return result.status == SNECK_LOST ? snk_fail_as(error, &result) : SNECK_OK;
+}
+
 static sneck_status acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, sneck_error *error)
 {
     sneck_status status = snk_wait_check(wait_ms, error);
     if (status == SNECK_OK)
         status = snk_client_start(lock->client, error);
-    return status == SNECK_OK ? snk_wait_acquire(lock, terms, wait_ms, error) : status;
+    if (status == SNECK_OK)
+        status = snk_wait_acquire(lock, terms, wait_ms, error);
+    return status == SNECK_OK ? tell_levels(lock, error) : status;
 }
 
 sneck_status sneck_acquire(sneck_lock *lock, int64_t wait_ms, sneck_error *error)
@@ -188,7 +223,9 @@ sneck_status sneck_release(sneck_lock *lock, sneck_error *error)
     if (snk_forkmark_is_child(&lock->client->fork))
         return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     sneck_status status = snk_lock_check(lock, error);
-    return status == SNECK_OK ? release(lock, snk_lock_owner(lock), error) : status;
+    if (status == SNECK_OK)
+        status = release(lock, snk_lock_owner(lock), error);
+    return status == SNECK_OK ? tell_levels(lock, error) : status;
 }
 
 sneck_status sneck_extend(sneck_lock *lock, int64_t lease_ms, sneck_error *error)

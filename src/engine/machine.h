@@ -75,8 +75,9 @@ typedef struct snk_hold {
     uint64_t token_last;
     int64_t granted_at_ns; /* when the store's grant was asked for: the hand-off budget counts from here */
     snk_renewal renewal;
-    uint32_t levels; /* of the owner, once the hold is lost (while it lasts they are in the state word) */
-    snk_link link;   /* in machine.lost */
+    uint32_t levels;       /* of the owner, once the hold is lost (while it lasts they are in the state word) */
+    uint32_t shown_levels; /* what a store that counts levels was told last; the client's */
+    snk_link link;         /* in machine.lost */
     struct snk_hold *next_freed;
 } snk_hold;
 

@@ -170,6 +170,9 @@ static void queued(snk_step *step, snk_waiter *waiter, const snk_answer *answer)
     int64_t pause_ns = engine->pushes_wakeups ? seek->lease_ns / 3 : engine->retry_ns;
     if (answer->look_after_ns > 0 && answer->look_after_ns < pause_ns)
         pause_ns = answer->look_after_ns;
+    /* Another thread may have asked for this one, which sleeps on the ticket of an older answer, or of another claim. */
+    if (seek->contacted && seek->ticket != answer->ticket)
+        snk_step_wake(step, waiter);
     seek->state = SNK_SEEK_QUEUED;
     seek->look_at_ns = snk_time_add(step->now_ns, pause_ns);
     seek->ticket = answer->ticket;

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/limits.h"
+#include "store/redis/options.h"
 
 typedef struct scheme {
     const char *name;
@@ -17,6 +18,18 @@ static const char *const no_keys[] = { NULL };
 static const char *const sqlite_keys[] = { "file_mode", NULL };
 
 static const scheme schemes[] = {
+    { .name = "redis", .open = snk_redis_store_open, .keys = snk_redis_keys },
+    { .name = "rediss", .open = snk_redis_store_open, .keys = snk_redis_keys },
+    { .name = "redis+unix", .open = snk_redis_store_open, .keys = snk_redis_keys },
+    { .name = "redis+sentinel", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "rediss+sentinel", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redis-sentinel", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redis+replicated", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "rediss+replicated", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redis+cluster", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "rediss+cluster", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redlock", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redlocks", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
     { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
     { .name = "memory", .open = snk_memory_open, .keys = no_keys },
 };
@@ -42,7 +55,7 @@ sneck_status snk_store_open(const snk_store_config *config, snk_store **store_ou
     const scheme *found = find_scheme(config->url->scheme);
     if (found == NULL)
         return snk_fail(error, SNECK_UNSUPPORTED, 0,
-                        "there is no store \"%.40s:\"; known are sqlite: and memory:", config->url->scheme);
+                        "there is no store \"%.40s:\"; known are sqlite:, redis: and memory:", config->url->scheme);
     return found->open(config, store_out, error);
 }
 

@@ -68,6 +68,7 @@ typedef struct snk_store_traits {
     snk_token_strength tokens;
     bool token_blocks;   /* grants may come with more than one token: local hand-off is possible */
     bool pushes_wakeups; /* waiters are woken; otherwise they look each retry_ms */
+    bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
 } snk_store_traits;
 
 /*
@@ -145,5 +146,8 @@ const char *const *snk_store_keys(const char *scheme);
 /* Each store's constructor; store.c chooses by scheme. */
 sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+/* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
+sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 
 #endif

@@ -6,7 +6,7 @@ import signal
 
 import tap
 from holder import Holder, same
-from running import WAITS, Run, is_alive, is_free, python, state, wait_until_gone
+from running import children, is_free, is_guard, python, state, wait_until_gone
 from terminal import CTRL_C, CTRL_Z, Terminal
 
 SNECK = shlex.quote(os.environ["SNECK"])
@@ -169,6 +169,23 @@ def test_stopped_past_the_lease_it_is_killed_and_never_continued():
     terminal.run("fg")
     terminal.expect("lost the lock door")
     terminal.expect_code(79)
+
+
+def test_without_a_guard_sneck_itself_looks_at_the_clock_first():
+    command = script("command", continued(1))
+    terminal = Terminal()
+    terminal.run(f"{SNECK} run --lease 2s --kill-after 300ms door -- {command}")
+    sneck = int(terminal.expect(r"ready (\d+) \d+")[1])
+    terminal.type(CTRL_Z)
+    terminal.expect("Stopped")
+    [guard] = filter(is_guard, children(sneck))
+    os.kill(guard, signal.SIGKILL)
+    tap.wait_until(lambda: is_free("door"))  # the lease has ended, and nobody has stopped the command
+    terminal.run("fg")
+    terminal.expect("lost the lock door")
+    assert "continued" not in terminal.seen, terminal.seen
+    terminal.expect_code(79)
+    assert "continued" not in terminal.seen, terminal.seen
 
 
 def test_without_a_shell_a_stopped_command_goes_on():

@@ -117,7 +117,7 @@ def test_help_is_0_and_goes_to_stdout():
 
 
 def test_a_bad_url_is_78():
-    for url in ("nonsense", "sqlite:relative/file", "sqlite:///tmp/x?frobnicate=1", "redis://localhost", "warp:"):
+    for url in ("nonsense", "sqlite:relative/file", "sqlite:///tmp/x?frobnicate=1", "redis://localhost?frobnicate=1", "warp:"):
         check(tap.sneck("test", "--store", url, "door"), 78)
 
 

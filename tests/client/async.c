@@ -81,6 +81,28 @@ static void test_a_request_waits_for_its_turn(void **state)
     sneck_lock_free(waiter);
 }
 
+static void test_a_request_whose_time_is_over_leaves_the_queue(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.owner = SNECK_OWNER_HANDLE;
+    options.fair = true; /* so that it has a place in the store */
+    sneck_lock *holder = test_handle(bed->client, "a");
+    sneck_lock *waiter = test_mutex(bed->client, "a", &options);
+    outcome late = { 0 };
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    EXPECT(SNECK_OK, sneck_acquire_async(waiter, 300, note, &late, NULL, &error));
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_queue_in_store(bed->client, "a") != 1)
+        assert_true(test_now_ms() < until_ms);
+    assert_int_equal(await_outcome(&late), SNECK_TIMEOUT);
+    while (test_queue_in_store(bed->client, "a") != 0)
+        assert_true(test_now_ms() < until_ms);
+    sneck_lock_free(holder);
+    sneck_lock_free(waiter);
+}
+
 static void test_a_request_waits_for_another_client(void **state)
 {
     test_bed *bed = *state;
@@ -259,6 +281,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_request_acquires_and_another_releases),
         cmocka_unit_test(test_a_request_waits_for_its_turn),
+        cmocka_unit_test(test_a_request_whose_time_is_over_leaves_the_queue),
         cmocka_unit_test(test_a_request_waits_for_another_client),
         cmocka_unit_test(test_a_request_can_be_cancelled),
         cmocka_unit_test(test_a_request_that_has_the_lock_cannot_be_cancelled),

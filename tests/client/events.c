@@ -197,7 +197,7 @@ static void test_a_full_queue_drops_the_oldest_but_never_a_loss(void **state)
     sneck_event event;
     assert_true(sneck_event_fd(bed->client) >= 0);
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
-    options.lease_ms = 100;
+    options.lease_ms = 500;
     options.renew_ms = SNECK_NEVER;
     sneck_lock *loser = test_mutex(bed->client, "loser", &options);
     EXPECT(SNECK_OK, sneck_acquire(loser, 0, &error));
@@ -240,7 +240,7 @@ static void test_loss_is_logged(void **state)
     options.log_context = &written;
     sneck_client *client = test_open(bed, &options);
     sneck_lock *lock = test_mutex(client, "a", NULL);
-    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, 100, &error));
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, 500, &error));
     assert_true(test_readable(sneck_lost_fd(lock), TEST_PATIENCE_MS));
     EXPECT(SNECK_LOST, sneck_release(lock, &error));
     sneck_lock_free(lock);

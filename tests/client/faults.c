@@ -242,6 +242,40 @@ static void test_waiters_survive_an_outage_once_they_have_been_queued(void **sta
     sneck_lock_free(waiter);
 }
 
+static void *wait_for_it(void *argument)
+{
+    return sneck_acquire(argument, SNECK_FOREVER, NULL) == SNECK_OK ? argument : NULL;
+}
+
+static void test_a_lock_that_came_to_a_cancelled_thread_is_released(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    test_faulty *faulty = test_make_faulty(bed->client);
+    sneck_lock_options options = leased(300, 50);
+    options.fair = true;
+    sneck_lock *holder = test_mutex(bed->client, "a", &options);
+    sneck_lock *waiter = test_mutex(bed->client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    atomic_store(&faulty->is_deaf, true);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_it, waiter), 0);
+    test_await_waiting(bed->client, "a", 1);
+    await_count(&faulty->calls[SNK_ASK_ACQUIRE], 2);
+    EXPECT(SNECK_OK, sneck_release(holder, &error));
+    test_await_waiting(bed->client, "a", 0); /* a look has brought the lock, and the thread does not know */
+    assert_true(sneck_is_held(waiter));
+    assert_int_equal(pthread_cancel(thread), 0);
+    void *result = NULL;
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_false(sneck_is_held(waiter));
+    assert_false(test_is_held_in_store(bed->client, "a"));
+    atomic_store(&faulty->is_deaf, false);
+    sneck_lock_free(holder);
+    sneck_lock_free(waiter);
+}
+
 static void test_closing_does_not_wait_long_for_a_store_that_is_gone(void **state)
 {
     test_bed *bed = *state;
@@ -270,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_an_asynchronous_wait_ends_on_time_while_the_store_hangs),
         cmocka_unit_test(test_renewals_go_out_in_batches),
         cmocka_unit_test(test_waiters_survive_an_outage_once_they_have_been_queued),
+        cmocka_unit_test(test_a_lock_that_came_to_a_cancelled_thread_is_released),
         cmocka_unit_test(test_closing_does_not_wait_long_for_a_store_that_is_gone),
     };
     return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);

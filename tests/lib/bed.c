@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "redis_bed.h"
 
 /* ---- Beds ---- */
 
@@ -41,6 +42,23 @@ static int make_memory(void **state)
 static int make_sqlite(void **state)
 {
     return make_bed(state, true);
+}
+
+/* One server for all tests of a program, emptied before each. */
+static redis_bed redis;
+
+static int make_redis(void **state)
+{
+    test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return -1;
+    if (redis.server.pid == 0)
+        redis_bed_start(&redis);
+    redis_bed_do(&redis, "FLUSHALL");
+    (void)snprintf(bed->url, sizeof bed->url, "%s", redis_bed_url(&redis, NULL));
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
 }
 
 static void remove_directory(const char *directory)
@@ -81,20 +99,27 @@ static struct CMUnitTest test_on(const struct CMUnitTest *test, const char *stor
 
 int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
 {
-    struct CMUnitTest *all = calloc(2 * count, sizeof *all);
+    static const struct {
+        const char *name;
+        CMFixtureFunction make;
+    } stores[] = { { "memory", make_memory }, { "sqlite", make_sqlite }, { "redis", make_redis } };
+    enum {
+        STORES = sizeof stores / sizeof stores[0]
+    };
+    struct CMUnitTest *all = calloc(STORES * count, sizeof *all);
     if (all == NULL)
         return 1;
-    for (size_t i = 0; i < count; i++) {
-        all[i] = test_on(&tests[i], "memory", make_memory);
-        all[count + i] = test_on(&tests[i], "sqlite", make_sqlite);
-    }
+    for (size_t i = 0; i < STORES * count; i++)
+        all[i] = test_on(&tests[i % count], stores[i / count].name, stores[i / count].make);
     const char *only = getenv("SNECK_TEST_ONLY");
     if (only != NULL)
         cmocka_set_test_filter(only);
-    int failed = _cmocka_run_group_tests("client", all, 2 * count, NULL, NULL);
-    for (size_t i = 0; i < 2 * count; i++)
+    int failed = _cmocka_run_group_tests("client", all, STORES * count, NULL, NULL);
+    for (size_t i = 0; i < STORES * count; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
+    if (redis.server.pid != 0)
+        redis_bed_stop(&redis);
     return failed;
 }
 

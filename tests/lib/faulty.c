@@ -3,6 +3,8 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/futex.h"
+#include "base/limits.h"
 #include "client/client.h"
 #include "test.h"
 
@@ -53,6 +55,9 @@ static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *w
                           int64_t until_ns)
 {
     snk_store *inner = of(store)->inner;
+    _Atomic uint32_t nobody_wakes_it = 0;
+    while (atomic_load(&of(store)->is_deaf))
+        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &nobody_wakes_it }, 1, 10 * SNK_NS_PER_MS);
     return inner->ops->wait(inner, ticket, word, expected, until_ns);
 }
 

@@ -25,6 +25,7 @@ typedef struct test_faulty {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     test_fault faults[3];  /* by snk_ask; under mutex */
+    atomic_bool is_deaf;   /* whoever waits sleeps until it is cancelled */
     unsigned hanging;      /* calls that hang; under mutex */
     atomic_uint calls[3];  /* by snk_ask */
     atomic_uint claims[3]; /* in them */

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "claims.h"
+#include "redis_bed.h"
 #include "store/memory/memory.h"
 #include "store/view.h"
 
@@ -19,6 +20,9 @@ typedef struct clients {
     snk_store *d;
     char folder[64];
 } clients;
+
+/* One server for all tests of the suite, emptied before each. */
+static redis_bed redis;
 
 typedef struct store_kind {
     const char *name;
@@ -47,7 +51,30 @@ static void open_sqlite(clients *world)
     world->d = test_store(url);
 }
 
+static void open_redis(clients *world, const char *keys)
+{
+    if (redis.server.pid == 0)
+        redis_bed_start(&redis);
+    redis_bed_do(&redis, "FLUSHALL");
+    world->a = test_store(redis_bed_url(&redis, keys));
+    world->b = test_store(redis_bed_url(&redis, keys));
+    world->c = test_store(redis_bed_url(&redis, keys));
+    world->d = test_store(redis_bed_url(&redis, keys));
+}
+
+static void open_redis_hash(clients *world)
+{
+    open_redis(world, "layout=hash");
+}
+
+static void open_redis_string(clients *world)
+{
+    open_redis(world, "layout=string");
+}
+
 static const store_kind kinds[] = {
+    { .name = "redis hash", .open = open_redis_hash },
+    { .name = "redis string", .open = open_redis_string },
     { .name = "memory", .open = open_memory },
     { .name = "sqlite", .open = open_sqlite },
 };
@@ -965,5 +992,8 @@ int main(void)
         (void)snprintf(names[i], sizeof names[i], "%s: %s", kind->name, test->name);
         tests[i] = (struct CMUnitTest){ names[i], test->function, set_up, tear_down, kind };
     }
-    return _cmocka_run_group_tests("store contract", tests, KINDS * TESTS, NULL, NULL);
+    int failed = _cmocka_run_group_tests("store contract", tests, KINDS * TESTS, NULL, NULL);
+    if (redis.server.pid != 0)
+        redis_bed_stop(&redis);
+    return failed;
 }

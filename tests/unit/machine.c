@@ -517,6 +517,24 @@ static void test_news_during_a_request_asks_again(void **state)
     (void)only_send(w, SNK_ASK_RENEW);
 }
 
+static void test_a_sleeper_is_woken_when_its_ticket_changes(void **state)
+{
+    world *w = *state;
+    snk_waiter waiter = asker(w, 1);
+    ask(w, &waiter);
+    reply_with(w, only_send(w, SNK_ASK_ACQUIRE), (snk_answer){ .kind = SNK_ANSWER_QUEUED, .ticket = 5 });
+    assert_false(was_woken(w, &waiter));
+    w->now_ns = w->machine.timer_at_ns;
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    reply_with(w, only_send(w, SNK_ASK_RENEW), (snk_answer){ .kind = SNK_ANSWER_QUEUED, .ticket = 5 });
+    assert_false(was_woken(w, &waiter));
+    w->now_ns = w->machine.timer_at_ns;
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    reply(w, only_send(w, SNK_ASK_RENEW), SNK_ANSWER_GONE);
+    reply_with(w, only_send(w, SNK_ASK_ACQUIRE), (snk_answer){ .kind = SNK_ANSWER_QUEUED, .ticket = 6 });
+    assert_true(was_woken(w, &waiter));
+}
+
 static void test_news_about_an_unknown_claim_is_nothing(void **state)
 {
     world *w = *state;
@@ -660,6 +678,7 @@ int main(void)
         MACHINE_TEST(test_an_outage_is_waited_out_by_who_waits),
         MACHINE_TEST(test_running_out_of_time_in_an_outage_says_so),
         MACHINE_TEST(test_news_during_a_request_asks_again),
+        MACHINE_TEST(test_a_sleeper_is_woken_when_its_ticket_changes),
         MACHINE_TEST(test_news_about_an_unknown_claim_is_nothing),
         MACHINE_TEST(test_a_grant_ends_a_hold_that_was_broken),
         MACHINE_TEST(test_two_calls_of_one_owner_both_get_it),

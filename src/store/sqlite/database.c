@@ -120,7 +120,7 @@ static sneck_status check_found(snk_database *database, const snk_place *place, 
     *exists_out = lstat(place->database, &found) == 0;
     if (!*exists_out && errno != ENOENT)
         return snk_fail(error, errno == EACCES ? SNECK_DENIED : SNECK_UNAVAILABLE, errno, "%.150s: %s", place->database,
-                        strerror(errno));
+                        snk_errno_text(errno));
     if (!*exists_out)
         return SNECK_OK;
     database->id = (snk_file_id){ .device = found.st_dev, .inode = found.st_ino };

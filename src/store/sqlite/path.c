@@ -100,7 +100,7 @@ static sneck_status check_own_folder(const char *path, sneck_error *error)
 {
     struct stat found;
     if (lstat(path, &found) != 0)
-        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%s: %s", path, strerror(errno));
+        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%s: %s", path, snk_errno_text(errno));
     if (!S_ISDIR(found.st_mode))
         return snk_fail(error, SNECK_DENIED, 0, "%s is not a folder: somebody else put it there; remove it", path);
     if (found.st_uid != geteuid())
@@ -121,11 +121,11 @@ static sneck_status find_default_folder(char *folder, size_t size, sneck_error *
     (void)snprintf(folder, size, "/run/lock/sneck-%u", (unsigned)geteuid());
     if (!make_own_folder(folder, &cause)) {
         if (cause != ENOENT && cause != EACCES && cause != EPERM && cause != EROFS && cause != ENOTDIR)
-            return snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: %s", folder, strerror(cause));
+            return snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: %s", folder, snk_errno_text(cause));
         (void)snprintf(folder, size, "/tmp/sneck-%u", (unsigned)geteuid());
         if (!make_own_folder(folder, &cause))
             return snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: %s; name a file: sqlite:///path", folder,
-                            strerror(cause));
+                            snk_errno_text(cause));
     }
     return check_own_folder(folder, error);
 }
@@ -141,10 +141,10 @@ static sneck_status find_asked_folder(const char *asked, char folder[PATH_MAX], 
     slash[slash == path ? 1 : 0] = '\0';
     if (realpath(path, folder) == NULL)
         return snk_fail(error, errno == EACCES ? SNECK_DENIED : SNECK_UNAVAILABLE, errno, "%.150s: %s", path,
-                        strerror(errno));
+                        snk_errno_text(errno));
     struct stat found;
     if (stat(folder, &found) != 0)
-        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", folder, strerror(errno));
+        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", folder, snk_errno_text(errno));
     if ((found.st_mode & S_IWOTH) != 0 && (found.st_mode & S_ISVTX) == 0)
         return snk_fail(error, SNECK_DENIED, 0, "anybody may replace files in %.150s: say chmod o-w on it", folder);
     return SNECK_OK;
@@ -154,7 +154,7 @@ static sneck_status check_filesystem(snk_place *place, const char *folder, sneck
 {
     struct statfs found;
     if (statfs(folder, &found) != 0)
-        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", folder, strerror(errno));
+        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", folder, snk_errno_text(errno));
     uint64_t magic = (uint32_t)found.f_type;
     if (!snk_filesystem_is_local(magic))
         return snk_fail(error, SNECK_UNSUPPORTED, 0,

@@ -58,7 +58,7 @@ static sneck_status open_file(const snk_place *place, int *fd_out, sneck_error *
                             place->sidecar);
         bool denied = cause == EACCES || cause == EPERM || cause == EROFS;
         return snk_fail(error, denied ? SNECK_DENIED : SNECK_UNAVAILABLE, cause, "%.150s: %s", place->sidecar,
-                        strerror(cause));
+                        snk_errno_text(cause));
     }
     return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s comes and goes: something removes it all the time",
                     place->sidecar);
@@ -76,7 +76,7 @@ static sneck_status lock_opening(int fd, const snk_place *place, sneck_error *er
     int64_t limit_ns = snk_now_ns() + OPENING_WAIT_NS;
     while (!lock_byte(fd, OPENING_BYTE, F_WRLCK)) {
         if (errno != EAGAIN && errno != EACCES && errno != EINTR)
-            return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, strerror(errno));
+            return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, snk_errno_text(errno));
         if (snk_now_ns() > limit_ns)
             return snk_fail(error, SNECK_UNAVAILABLE, EAGAIN,
                             "%.150s: another process is opening it and does not get on", place->sidecar);
@@ -109,7 +109,7 @@ static sneck_status map(snk_sidecar *sidecar, const snk_place *place, sneck_erro
 {
     struct stat found;
     if (fstat(sidecar->fd, &found) != 0)
-        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, strerror(errno));
+        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, snk_errno_text(errno));
     sneck_status status = snk_place_check_file(place, place->sidecar, &found, error);
     if (status != SNECK_OK)
         return status;
@@ -118,10 +118,10 @@ static sneck_status map(snk_sidecar *sidecar, const snk_place *place, sneck_erro
     int cause = posix_fallocate(sidecar->fd, 0, sizeof(snk_sidecar_file));
     if (cause != 0)
         return snk_fail(error, SNECK_UNAVAILABLE, cause, "%.150s: %s", place->sidecar,
-                        cause == ENOSPC ? "disk full" : strerror(cause));
+                        cause == ENOSPC ? "disk full" : snk_errno_text(cause));
     void *file = mmap(NULL, sizeof(snk_sidecar_file), PROT_READ | PROT_WRITE, MAP_SHARED, sidecar->fd, 0);
     if (file == MAP_FAILED)
-        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, strerror(errno));
+        return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, snk_errno_text(errno));
     sidecar->file = file;
     status = fill(sidecar, place, error);
     if (status != SNECK_OK)

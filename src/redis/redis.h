@@ -1,0 +1,133 @@
+/*
+ * A client of one Redis server, for any number of threads.
+ *
+ * One command connection is shared by all threads; what they send at the same time travels together. Threads that
+ * drive their calls do the I/O themselves, for everybody who waits; calls that nobody drives are served by the
+ * connection's own thread. A second connection carries subscriptions, and a third, opened when first used, the commands
+ * that block. Connections are made when needed, and made again with a pause that grows and is jittered. A connection
+ * that is given up is reset, so that the kernel does not deliver its bytes later.
+ *
+ * Every call is done exactly once (call.h). Nothing is sent twice: whether to try again is the caller's to decide.
+ */
+#ifndef SNK_REDIS_REDIS_H
+#define SNK_REDIS_REDIS_H
+
+#include "redis/call.h"
+
+typedef struct snk_redis snk_redis;
+
+typedef struct snk_redis_tls {
+    bool on;
+    const char *ca;   /* file with the certificates to trust; NULL or "": those of the system */
+    const char *cert; /* our certificate chain and its key, PEM; both or neither */
+    const char *key;
+    bool verify_none; /* neither chain nor host name is checked */
+} snk_redis_tls;
+
+/* A message that a server pushed. Bytes, which may contain NUL; valid during the call only. */
+typedef struct snk_redis_message {
+    const char *channel;
+    size_t channel_length;
+    const char *payload;
+    size_t payload_length;
+    snk_redis_run run; /* of the server that said it */
+} snk_redis_message;
+
+/*
+ * What the store hears. Each may be NULL. Called on a thread of the client (`connected` of a command connection too),
+ * one at a time per connection, with nothing locked; they may submit calls and change subscriptions, but not drive,
+ * wait or close.
+ */
+typedef struct snk_redis_listener {
+    void (*message)(void *context, const snk_redis_message *message);
+    /*
+     * The server has confirmed the subscription: the first time and again after each reconnect. What was said on the
+     * channel before that may have been missed.
+     */
+    void (*subscribed)(void *context, const char *channel, size_t length, snk_redis_run run);
+    /* The pub/sub connection was cut: until `subscribed` comes again nothing is heard. */
+    void (*deafened)(void *context);
+    /* A command connection was made, or made again (`again`): state on the server may have changed meanwhile. */
+    void (*connected)(void *context, snk_redis_lane lane, snk_redis_run run, bool again);
+    /* A log line: key=value text. */
+    void (*log)(void *context, sneck_log_level level, const char *text);
+    void *context;
+} snk_redis_listener;
+
+/* Texts are copied. */
+typedef struct snk_redis_config {
+    const char *host; /* name or address, IPv6 without brackets; NULL when there is a unix_path */
+    int port;         /* 0: 6379 */
+    int database;
+    const char *unix_path;
+    const char *user;     /* NULL or "": the default user */
+    const char *password; /* NULL or "": none */
+    snk_redis_tls tls;
+    const char *client_name;    /* shown by CLIENT LIST; NULL or "": none */
+    int64_t connect_timeout_ns; /* from looking the name up to the end of the greeting; 0: SNK_REDIS_CONNECT_NS */
+    int64_t command_timeout_ns; /* 0: SNK_REDIS_COMMAND_NS. A server that is silent for so long is given up. */
+    snk_redis_listener listener;
+} snk_redis_config;
+
+/*
+ * Makes a client. No network I/O; certificates are read. SNECK_INVALID when the configuration is wrong, before anything
+ * else; SNECK_DENIED when a certificate or key file cannot be read.
+ */
+sneck_status snk_redis_open(const snk_redis_config *config, snk_redis **redis_out, sneck_error *error);
+
+/*
+ * Sends calls, in this order and together where they share a lane, and returns; they are done when their answers come.
+ */
+void snk_redis_submit(snk_redis *redis, snk_redis_call *const calls[], size_t count);
+
+/*
+ * Sends calls as snk_redis_submit does, and does the I/O until all of them are done (their `done` has returned too).
+ * At most SNK_REDIS_DRIVE_MAX calls, all of one lane. Bounded by their timeouts; no cancellation point. Not from a
+ * callback.
+ */
+void snk_redis_drive(snk_redis *redis, snk_redis_call *const calls[], size_t count);
+
+/*
+ * Listens on a channel, from now on and after each reconnect; the confirmation comes by the listener's `subscribed`
+ * (if the channel already is confirmed, nothing comes). Subscriptions count: each needs its own unsubscribe.
+ * SNECK_NO_MEMORY, or SNECK_LIMIT beyond SNK_REDIS_CHANNELS_MAX channels.
+ */
+sneck_status snk_redis_subscribe(snk_redis *redis, const char *channel, size_t length, sneck_error *error);
+void snk_redis_unsubscribe(snk_redis *redis, const char *channel, size_t length);
+
+/* Whether the server has confirmed the channel on the present connection; then *run_out (may be NULL) says which. */
+bool snk_redis_is_subscribed(snk_redis *redis, const char *channel, size_t length, snk_redis_run *run_out);
+
+/* Waits until that is so, until `until_ns` at the latest. False: not yet; `error` says what the trouble is. */
+bool snk_redis_await_subscribed(snk_redis *redis, const char *channel, size_t length, int64_t until_ns,
+                                sneck_error *error);
+
+/* What is known about the server of the shared connection; zeros before the first connect. */
+typedef struct snk_redis_server {
+    bool connected;
+    snk_redis_run run;
+    unsigned version; /* 7.0.15 is 70015; 0: not known */
+    uint64_t connects;
+    uint64_t failures;      /* attempts to connect that failed, and connections given up */
+    sneck_error last_error; /* of the last failure; SNECK_OK when there was none */
+} snk_redis_server;
+void snk_redis_describe(snk_redis *redis, snk_redis_server *server_out);
+
+/* Names the server for messages: "redis 10.0.0.5:6379". Without password; lives as long as the client. */
+const char *snk_redis_where(const snk_redis *redis);
+
+/*
+ * Closing in three steps. begin_close: nothing more is sent, and every call that is not done becomes NOT_SENT or
+ * UNCERTAIN soon, also those submitted from now on. close: waits until each call is done and each callback has
+ * returned, ends the threads, frees. Not from a callback. NULL is a no-op.
+ */
+void snk_redis_begin_close(snk_redis *redis);
+void snk_redis_close(snk_redis *redis);
+
+/*
+ * In a child of fork(): closes the descriptors so that the parent's connections are not kept open, and touches nothing
+ * else (the memory stays, because another thread may have been changing it). The object must not be used again.
+ */
+void snk_redis_abandon(snk_redis *redis);
+
+#endif

@@ -1,0 +1,297 @@
+/* Looking at locks, and breaking holds. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "store/glob.h"
+#include "store/redis/entries.h"
+#include "store/redis/run.h"
+#include "store/view.h"
+
+/* A look that was not answered has changed nothing: what may have happened did not matter. */
+static sneck_status settle_look(sneck_status status, bool uncertain, sneck_error *error)
+{
+    if (status == SNECK_OK || !uncertain)
+        return status;
+    if (error != NULL)
+        error->status = SNECK_UNAVAILABLE;
+    return SNECK_UNAVAILABLE;
+}
+
+/* ---- One lock ---- */
+
+/* What the inspect script answers, in this order. */
+enum {
+    SHOWN_NOW,
+    SHOWN_TTL,
+    SHOWN_LOCK,
+    SHOWN_COUNTER,
+    SHOWN_WAITERS,
+    SHOWN_LOG,
+    SHOWN_COUNT
+};
+
+static bool is_sound(const redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_ARRAY && reply->elements == SHOWN_COUNT &&
+           reply->element[SHOWN_NOW]->type == REDIS_REPLY_INTEGER &&
+           reply->element[SHOWN_TTL]->type == REDIS_REPLY_INTEGER &&
+           reply->element[SHOWN_LOCK]->type == REDIS_REPLY_ARRAY &&
+           reply->element[SHOWN_COUNTER]->type == REDIS_REPLY_STRING &&
+           reply->element[SHOWN_WAITERS]->type == REDIS_REPLY_ARRAY &&
+           reply->element[SHOWN_LOG]->type == REDIS_REPLY_ARRAY;
+}
+
+static void show_holder(const snk_redis_store *store, const redisReply *reply, snk_view *view)
+{
+    snk_holder_entry holder;
+    int64_t now_ms = reply->element[SHOWN_NOW]->integer;
+    const redisReply *lock = reply->element[SHOWN_LOCK];
+    const char *counter = reply->element[SHOWN_COUNTER]->str;
+    view->info.token = strtoull(counter, NULL, 10);
+    bool held = store->options.layout == SNK_LAYOUT_HASH ? snk_entry_read_hash(lock, &holder)
+                                                         : snk_entry_read_string(lock, counter, &holder);
+    if (!held)
+        return;
+    holder.party.age_ms = holder.since_ms > 0 && now_ms > holder.since_ms ? now_ms - holder.since_ms : 0;
+    holder.party.remaining_ms = reply->element[SHOWN_TTL]->integer;
+    snk_view_hold(view, &holder.party, holder.token, holder.fair);
+}
+
+static void show_waiters(const redisReply *reply, snk_view *view)
+{
+    int64_t now_ms = reply->element[SHOWN_NOW]->integer;
+    const redisReply *waiters = reply->element[SHOWN_WAITERS];
+    for (size_t i = 0; i + 1 < waiters->elements; i += 2) {
+        snk_waiter_entry waiter;
+        if (waiters->element[i]->type != REDIS_REPLY_STRING || !snk_entry_read_waiter(waiters->element[i + 1], &waiter))
+            continue;
+        waiter.party.age_ms = now_ms > waiter.since_ms ? now_ms - waiter.since_ms : 0;
+        waiter.party.remaining_ms = strtoll(waiters->element[i]->str, NULL, 10) - now_ms;
+        snk_view_waiter(view, &waiter.party);
+    }
+}
+
+static void show_log(const redisReply *reply, snk_view *view)
+{
+    const redisReply *log = reply->element[SHOWN_LOG];
+    for (size_t i = 0; i < log->elements; i++) {
+        snk_log_entry entry;
+        if (!snk_entry_read_log(log->element[i], &entry))
+            continue;
+        /* The last one may be the present hold, which is shown already, or one that ended with its lease unseen. */
+        bool is_open = strcmp(entry.incident.kind, "acquired") == 0;
+        if (is_open && view->info.held && entry.incident.token == view->info.token)
+            continue;
+        if (is_open)
+            entry.incident.kind = "expired";
+        snk_view_incident(view, &entry.incident);
+    }
+}
+
+sneck_status snk_redis_store_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    snk_keys keys;
+    sneck_status status = snk_keys_make(&keys, store->prefix, name, error);
+    if (status != SNECK_OK)
+        return status;
+    snk_run run = { .script = SNK_SCRIPT_INSPECT, .keys = &keys };
+    snk_redis_call call;
+    snk_redis_call_init(&call);
+    snk_view_reset(view);
+    snk_view_name(view, name);
+    bool uncertain = false;
+    status = snk_run_one(store, &run, &call, &uncertain, error);
+    status = settle_look(status, uncertain, error);
+    if (status == SNECK_OK && is_sound(call.reply)) {
+        show_holder(store, call.reply, view);
+        show_waiters(call.reply, view);
+        show_log(call.reply, view);
+    } else if (status == SNECK_OK) {
+        status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer to a script makes no sense", store->where);
+    }
+    snk_redis_call_deinit(&call);
+    if (status == SNECK_OK && view->out_of_memory)
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    return status == SNECK_OK ? snk_ok(error) : status;
+}
+
+/* ---- Breaking ---- */
+
+sneck_status snk_redis_store_break(snk_store *base, const char *name, uint64_t token, const char *reason,
+                                   sneck_error *error)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    snk_keys keys;
+    sneck_status status = snk_keys_make(&keys, store->prefix, name, error);
+    if (status != SNECK_OK)
+        return status;
+    char token_text[24];
+    char text[SNK_WHY_LENGTH_MAX + SNK_HOST_LENGTH_MAX + 48];
+    (void)snprintf(token_text, sizeof token_text, "%" PRIu64, token);
+    (void)snprintf(text, sizeof text, "%.200s (by pid %lld on %s)", reason, (long long)store->identity.pid,
+                   store->host);
+    snk_announcement announcement;
+    snk_announcement_make(store, name, &announcement);
+    snk_run run = {
+        .script = SNK_SCRIPT_BREAK,
+        .keys = &keys,
+        .count = 5,
+        .arguments = { token_text, text, store->options.history ? "1" : "0", announcement.channel,
+                       announcement.message },
+    };
+    snk_redis_call call;
+    snk_redis_call_init(&call);
+    bool uncertain = false;
+    status = snk_run_one(store, &run, &call, &uncertain, error);
+    bool broken = status == SNECK_OK && call.reply->type == REDIS_REPLY_ARRAY && call.reply->elements > 0 &&
+                  call.reply->element[0]->integer == 5;
+    snk_redis_call_deinit(&call);
+    if (status != SNECK_OK) {
+        if (uncertain && error != NULL)
+            error->status = SNECK_UNKNOWN;
+        return uncertain ? SNECK_UNKNOWN : status;
+    }
+    if (!broken)
+        return snk_fail(error, SNECK_CONFLICT, 0, "%.120s is not held with token %" PRIu64, name, token);
+    return snk_ok(error);
+}
+
+/* ---- All locks ---- */
+
+#define NAMES_MAX 1000000
+
+typedef struct names {
+    char **list; /* owned, each of them too */
+    size_t count;
+    size_t capacity;
+} names;
+
+static bool add_name(names *found, const char *name)
+{
+    if (found->count == found->capacity) {
+        size_t capacity = found->capacity == 0 ? 64 : 2 * found->capacity;
+        char **list = capacity > NAMES_MAX ? NULL : realloc(found->list, capacity * sizeof *list);
+        if (list == NULL)
+            return false;
+        found->list = list;
+        found->capacity = capacity;
+    }
+    found->list[found->count] = strdup(name);
+    return found->list[found->count] != NULL && ++found->count > 0;
+}
+
+static void free_names(names *found)
+{
+    for (size_t i = 0; i < found->count; i++)
+        free(found->list[i]);
+    free(found->list);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A pattern for SCAN that every key of a lock matches, whichever of them it is. */
+static void make_pattern(const snk_redis_store *store, char pattern[2 * SNK_PREFIX_LENGTH_MAX + 3])
+{
+    size_t length = 0;
+    pattern[length++] = '*';
+    for (const char *at = store->prefix; *at != '\0'; at++) {
+        if (strchr("*?[]\\^-", *at) != NULL)
+            pattern[length++] = '\\';
+        pattern[length++] = *at;
+    }
+    if (length > 1)
+        pattern[length++] = '*';
+    pattern[length] = '\0';
+}
+
+static bool add_page(const snk_redis_store *store, const redisReply *page, const char *pattern, names *found)
+{
+    for (size_t i = 0; i < page->elements; i++) {
+        const redisReply *key = page->element[i];
+        char name[SNK_NAME_LENGTH_MAX + 1];
+        if (key->type == REDIS_REPLY_STRING && snk_keys_name_of(key->str, (size_t)key->len, store->prefix, name) &&
+            snk_glob_matches(pattern, name) && !add_name(found, name))
+            return false;
+    }
+    return true;
+}
+
+/* One page of keys; the cursor moves on, and is "0" after the last. */
+static sneck_status scan_page(snk_redis_store *store, const char *pattern, char cursor[24], names *found,
+                              sneck_error *error)
+{
+    char scan_pattern[2 * SNK_PREFIX_LENGTH_MAX + 3];
+    make_pattern(store, scan_pattern);
+    const char *const arguments[] = { "SCAN", cursor, "MATCH", scan_pattern, "COUNT", "1000" };
+    snk_redis_call call;
+    snk_redis_call *const calls[] = { &call };
+    snk_redis_call_init(&call);
+    sneck_status status = snk_redis_call_format(&call, 6, arguments, NULL, error);
+    if (status == SNECK_OK) {
+        bool uncertain = false;
+        snk_redis_drive(store->redis, calls, 1);
+        status = snk_run_result(store, &call, &uncertain, error);
+        status = settle_look(status, uncertain, error);
+    }
+    if (status == SNECK_OK) {
+        const redisReply *reply = call.reply;
+        bool sound = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+                     reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
+        if (!sound)
+            status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer to SCAN makes no sense", store->where);
+        else if (!add_page(store, reply->element[1], pattern, found))
+            status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory, or more than %d locks", NAMES_MAX);
+        else
+            (void)snk_copy_text(cursor, 24, reply->element[0]->str);
+    }
+    snk_redis_call_deinit(&call);
+    return status;
+}
+
+static sneck_status show_all(snk_redis_store *store, const names *found, snk_view_fn callback, void *context,
+                             sneck_error *error)
+{
+    snk_view *view = snk_view_new();
+    if (view == NULL)
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    sneck_status status = SNECK_OK;
+    for (size_t i = 0; i < found->count && status == SNECK_OK; i++) {
+        /* SCAN may tell a key twice, and a lock that is held and waited for has two. */
+        if (i > 0 && strcmp(found->list[i], found->list[i - 1]) == 0)
+            continue;
+        status = snk_redis_store_inspect(&store->base, found->list[i], view, error);
+        if (status == SNECK_CONFLICT || status == SNECK_INVALID) {
+            status = SNECK_OK; /* something else than a lock */
+            continue;
+        }
+        if (status == SNECK_OK && (view->info.held || view->info.waiter_count > 0) && !callback(context, view))
+            break;
+    }
+    snk_view_free(view);
+    return status;
+}
+
+sneck_status snk_redis_store_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context,
+                                  sneck_error *error)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    names found = { .count = 0 };
+    char cursor[24] = "0";
+    sneck_status status = SNECK_OK;
+    do {
+        status = scan_page(store, pattern, cursor, &found, error);
+    } while (status == SNECK_OK && strcmp(cursor, "0") != 0);
+    if (found.count > 0)
+        qsort(found.list, found.count, sizeof *found.list, compare_names);
+    if (status == SNECK_OK)
+        status = show_all(store, &found, callback, context, error);
+    free_names(&found);
+    return status == SNECK_OK ? snk_ok(error) : status;
+}

@@ -1,0 +1,24 @@
+-- Takes the lock away from the claim that holds it with this token; the next waiter gets it.
+-- ARGV: token, reason, history (0 or 1), channel ('': no public message), message up to its time
+-- Answers {5} done, {4} it is free, or held with another token.
+--@include keys
+local wanted, reason, history, channel, message = unpack(ARGV, 1, 5)
+--@include time
+--@include layout
+--@include note
+read_clock()
+local holding, first, _, owner = peek()
+if not holding or first ~= wanted then
+    return { 4 }
+end
+redis.call('DEL', lock)
+note('broken', first, reason)
+if channel ~= '' then
+    redis.call('PUBLISH', channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
+end
+local OFFER_MS = 2000
+--@include grant
+--@include queue
+trim()
+serve(nil, 0)
+return { 5 }

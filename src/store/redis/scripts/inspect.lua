@@ -1,0 +1,18 @@
+-- What there is to know about a lock; changes nothing.
+-- Answers {now, ttl, lock, counter, waiters, log}: ttl -2 when it is free; lock and counter as they stand in the store;
+-- for each waiter until when it counts and its entry; the log as it stands.
+--@include keys
+--@include time
+read_clock()
+--@include layout_show
+local waiters = {}
+for _, claim in ipairs(redis.call('ZRANGE', queue, 0, 999)) do
+    local ends = redis.call('ZSCORE', queue_until, claim)
+    local entry = redis.call('HGET', queue_info, claim)
+    if ends and entry and tonumber(ends) > now_ms then
+        waiters[#waiters + 1] = ends
+        waiters[#waiters + 1] = entry
+    end
+end
+return { now_ms, redis.call('PTTL', lock), shown, redis.call('GET', token) or '', waiters,
+    redis.call('LRANGE', log, -32, -1) }

@@ -1,0 +1,32 @@
+-- Gives a free lock to a claim. The first token is above every token before and not below the clock, so that tokens
+-- rise even when the counter was lost; a block that would end more than a millisecond ahead of the clock is one token,
+-- so that tokens never outrun it.
+local function grant(claim, owner, tokens, life, pid, host, why, fair)
+    local first = now_us
+    local before = tonumber(string.match(redis.call('GET', token) or '', '^%d+') or 0)
+    if before >= first then
+        first = before + 1
+    end
+    local last = first + tokens - 1
+    if last > now_us + 1000 then
+        last = first
+    end
+    -- Lua itself would round numbers of this size when it makes text of them.
+    local first_text = string.format('%.0f', first)
+    put(claim, owner, first_text, string.format('%.0f', last), life, pid, host, why, fair)
+    if history == '1' then
+        -- A hold that did not end by a release or by force has ended with its lease.
+        local entry = redis.call('LINDEX', log, -1)
+        local ended = entry and string.match(entry, '^%d+ acquired (.*)$')
+        if ended then
+            redis.call('LSET', log, -1, now_ms .. ' expired ' .. ended)
+        end
+        local length = redis.call('RPUSH', log, table.concat({ now_ms, 'acquired', first_text, owner, now_ms,
+            pid .. '@' .. host, why }, ' '))
+        if length > 32 then
+            redis.call('LTRIM', log, -32, -1)
+        end
+        redis.call('PEXPIRE', log, DAY_MS)
+    end
+    return first, last
+end

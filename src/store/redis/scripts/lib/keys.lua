@@ -1,0 +1,8 @@
+-- What every script is given. On Redis 4 a script that asks for the time may write only if its effects are replicated.
+if redis.replicate_commands then
+    redis.replicate_commands()
+end
+local lock, token, gone, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local queue, queue_info, queue_until = KEYS[5], KEYS[6], KEYS[7]
+local DAY_MS = 86400000
+local now_ms, now_us

@@ -1,0 +1,35 @@
+-- Layout `string`: the lock is `<owner>:<claim>`; what else there is to know about the holder stands behind its last
+-- token in the counter, which is written at each grant anyway: `<last> <first> <since> <fair> <pid> <host> <why>`.
+
+local function parse(value)
+    local owner, claim = string.match(value, '^(.+:%d+):(%x+)$')
+    if claim and #claim == 32 then
+        return owner, claim
+    end
+    return nil
+end
+
+-- The claim that holds the lock, with its tokens and owner; all nil when nobody does, or a client of another kind.
+local function peek()
+    local value = redis.call('GET', lock)
+    local owner, claim
+    if value then
+        owner, claim = parse(value)
+    end
+    if not claim then
+        return nil
+    end
+    local last, first = string.match(redis.call('GET', token) or '', '^(%d+) (%d+)')
+    -- The counter is gone but the lock is not: somebody deleted it. Its holder goes on with what it was told.
+    return claim, first or '0', last or '0', owner
+end
+
+-- Makes a claim the holder of a free lock.
+local function put(claim, owner, first, last, life, pid, host, why, fair)
+    redis.call('SET', token, table.concat({ last, first, now_ms, fair, pid, host, why }, ' '), 'PX', DAY_MS)
+    redis.call('SET', lock, owner .. ':' .. claim, 'NX', 'PX', life)
+end
+
+-- There is no place for how often the holder has the lock.
+local function count()
+end

@@ -1,0 +1,1 @@
+local shown = { redis.call('GET', lock) or nil }

@@ -1,0 +1,150 @@
+#include "store/redis/waiting.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static snk_list *bucket_of(snk_waiting *waiting, const snk_id *id)
+{
+    /* Ids are random already. */
+    return &waiting->buckets[(id->bytes[0] | (size_t)id->bytes[1] << 8) % SNK_WAITING_BUCKETS];
+}
+
+static snk_waiting_claim *claim_of(snk_link *link)
+{
+    return SNK_CONTAINER(link, snk_waiting_claim, link);
+}
+
+static snk_waiting_claim *find_locked(snk_waiting *waiting, const snk_id *id)
+{
+    const snk_list *bucket = bucket_of(waiting, id);
+    for (snk_link *link = snk_list_first(bucket); link != NULL; link = snk_list_next(bucket, link)) {
+        if (snk_id_equal(&claim_of(link)->id, id))
+            return claim_of(link);
+    }
+    return NULL;
+}
+
+static void copy_name(char to[SNK_NAME_LENGTH_MAX + 1], const char *name)
+{
+    memcpy(to, name, strnlen(name, SNK_NAME_LENGTH_MAX) + 1);
+    to[SNK_NAME_LENGTH_MAX] = '\0';
+}
+
+bool snk_waiting_init(snk_waiting *waiting)
+{
+    for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++)
+        snk_list_init(&waiting->buckets[i]);
+    return pthread_mutex_init(&waiting->mutex, NULL) == 0;
+}
+
+void snk_waiting_deinit(snk_waiting *waiting)
+{
+    for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++) {
+        snk_link *next = NULL;
+        for (snk_link *link = snk_list_first(&waiting->buckets[i]); link != NULL; link = next) {
+            next = snk_list_next(&waiting->buckets[i], link);
+            free(claim_of(link));
+        }
+    }
+    (void)pthread_mutex_destroy(&waiting->mutex);
+}
+
+bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name)
+{
+    size_t size = strlen(name) + 1;
+    snk_waiting_claim *claim = malloc(sizeof *claim + size);
+    if (claim == NULL)
+        return false;
+    *claim = (snk_waiting_claim){ .id = *id };
+    memcpy(claim->name, name, size);
+    (void)pthread_mutex_lock(&waiting->mutex);
+    snk_list_append(bucket_of(waiting, id), &claim->link);
+    waiting->count++;
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    return true;
+}
+
+bool snk_waiting_remove(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1])
+{
+    (void)pthread_mutex_lock(&waiting->mutex);
+    snk_waiting_claim *claim = find_locked(waiting, id);
+    if (claim != NULL) {
+        snk_list_remove(&claim->link);
+        waiting->count--;
+    }
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    bool hears_public = claim != NULL && claim->hears_public;
+    if (hears_public)
+        copy_name(name, claim->name);
+    free(claim);
+    return hears_public;
+}
+
+bool snk_waiting_find(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1])
+{
+    (void)pthread_mutex_lock(&waiting->mutex);
+    const snk_waiting_claim *claim = find_locked(waiting, id);
+    if (claim != NULL)
+        copy_name(name, claim->name);
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    return claim != NULL;
+}
+
+snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, bool wants_public)
+{
+    snk_waiting_wants wants = { .private_channel = false };
+    (void)pthread_mutex_lock(&waiting->mutex);
+    wants.private_channel = !waiting->hears_private;
+    waiting->hears_private = true;
+    snk_waiting_claim *claim = find_locked(waiting, id);
+    if (claim != NULL && wants_public && !claim->hears_public) {
+        claim->hears_public = true;
+        wants.public_channel = true;
+        copy_name(wants.name, claim->name);
+    }
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    return wants;
+}
+
+/* ---- Telling ---- */
+
+typedef struct told {
+    snk_id id;
+    char name[SNK_NAME_LENGTH_MAX + 1];
+} told;
+
+/* Those of one bucket, copied: an array of `*count_out` to be freed; NULL when there are none, or no memory. */
+static told *copy_bucket(snk_waiting *waiting, size_t index, const char *name, size_t *count_out)
+{
+    const snk_list *bucket = &waiting->buckets[index];
+    size_t count = 0;
+    told *copies = NULL;
+    (void)pthread_mutex_lock(&waiting->mutex);
+    for (snk_link *link = snk_list_first(bucket); link != NULL; link = snk_list_next(bucket, link))
+        count += name == NULL || strcmp(claim_of(link)->name, name) == 0;
+    if (count > 0)
+        copies = calloc(count, sizeof *copies);
+    size_t copied = 0;
+    for (snk_link *link = snk_list_first(bucket); copies != NULL && link != NULL; link = snk_list_next(bucket, link)) {
+        const snk_waiting_claim *claim = claim_of(link);
+        if (name == NULL || strcmp(claim->name, name) == 0) {
+            copies[copied].id = claim->id;
+            copy_name(copies[copied++].name, claim->name);
+        }
+    }
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    *count_out = copied;
+    return copies;
+}
+
+void snk_waiting_tell(snk_waiting *waiting, const char *name,
+                      void (*tell)(void *context, const char *name, const snk_id *id), void *context)
+{
+    for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++) {
+        size_t count = 0;
+        told *copies = copy_bucket(waiting, i, name, &count);
+        for (size_t j = 0; j < count; j++)
+            tell(context, copies[j].name, &copies[j].id);
+        free(copies);
+    }
+}
