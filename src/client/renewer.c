@@ -116,22 +116,32 @@ static void run_request(snk_renewer *renewer, sneck_request *request, bool news)
     }
 }
 
-static void serve_ready(snk_renewer *renewer)
+/* Between two requests too: however many there are, and however slow the store is, what is due is renewed in time. */
+static void serve_due(sneck_client *client)
+{
+    serve_timers(client);
+    snk_chaser_run(client, snk_now_ns());
+}
+
+static void serve_ready(sneck_client *client)
 {
     sneck_request *request = NULL;
-    while ((request = pop_ready(renewer)) != NULL) {
-        run_request(renewer, request, false);
+    while ((request = pop_ready(&client->renewer)) != NULL) {
+        run_request(&client->renewer, request, false);
         snk_request_unref(request);
+        serve_due(client);
     }
 }
 
 /* The store says that there is news about some claim of this client. */
-static void serve_news(snk_renewer *renewer)
+static void serve_news(sneck_client *client)
 {
+    snk_renewer *renewer = &client->renewer;
     snk_link *next = NULL;
     for (snk_link *link = snk_list_first(&renewer->waiting); link != NULL; link = next) {
         next = snk_list_next(&renewer->waiting, link);
         run_request(renewer, SNK_CONTAINER(link, sneck_request, waiting_link), true);
+        serve_due(client);
     }
 }
 
@@ -166,7 +176,7 @@ static void sleep_until_called(sneck_client *client)
     }
     snk_parking_end(&renewer->parking);
     if (news)
-        serve_news(renewer);
+        serve_news(client);
 }
 
 static void *run(void *argument)
@@ -174,12 +184,11 @@ static void *run(void *argument)
     sneck_client *client = argument;
     snk_renewer *renewer = &client->renewer;
     while (!atomic_load_explicit(&renewer->is_stopping, memory_order_acquire)) {
-        serve_ready(renewer);
-        serve_timers(client);
-        snk_chaser_run(client, snk_now_ns());
+        serve_ready(client);
+        serve_due(client);
         sleep_until_called(client);
     }
-    serve_ready(renewer);
+    serve_ready(client);
     snk_chaser_finish(client, renewer->finish_until_ns);
     return NULL;
 }

@@ -297,7 +297,9 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
             (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost");
             return;
         }
-        snk_renewal_succeeded(&hold->renewal, send->sent_at_ns, step->now_ns);
+        /* An extend by less than the hold's own lease says nothing about when that one must be renewed. */
+        if (send->lease_ns >= hold->terms.lease_ns)
+            snk_renewal_succeeded(&hold->renewal, send->sent_at_ns, step->now_ns);
         if (hold->owner != 0)
             snk_step_note(step, SNECK_EVENT_RENEWED, hold->token, SNECK_OK, "");
         return;

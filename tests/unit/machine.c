@@ -593,6 +593,18 @@ static void test_extend_raises_the_deadline_and_never_lowers_it(void **state)
     assert_true(snk_deadline_peek(&w->machine.deadline) == after_ns);
 }
 
+static void test_a_short_extend_does_not_put_the_renewal_off(void **state)
+{
+    world *w = *state;
+    (void)acquired(w, 1);
+    int64_t due_at_ns = w->machine.timer_at_ns;
+    w->now_ns = due_at_ns - 1;
+    step(w, (snk_event){ .kind = SNK_EVENT_EXTEND, .owner = 1, .lease_ns = 100 * MS });
+    reply(w, only_send(w, SNK_ASK_RENEW), SNK_ANSWER_HELD);
+    assert_int_equal(w->actions.release.status, SNECK_OK);
+    assert_true(w->machine.timer_at_ns == due_at_ns);
+}
+
 static void test_interrupt_wakes_who_is_named_and_nobody_else(void **state)
 {
     world *w = *state;
@@ -683,6 +695,7 @@ int main(void)
         MACHINE_TEST(test_a_grant_ends_a_hold_that_was_broken),
         MACHINE_TEST(test_two_calls_of_one_owner_both_get_it),
         MACHINE_TEST(test_extend_raises_the_deadline_and_never_lowers_it),
+        MACHINE_TEST(test_a_short_extend_does_not_put_the_renewal_off),
         MACHINE_TEST(test_interrupt_wakes_who_is_named_and_nobody_else),
         MACHINE_TEST(test_close_cancels_waiters_and_gives_the_hold_back),
         MACHINE_TEST(test_a_grant_that_comes_while_closing_is_given_back),

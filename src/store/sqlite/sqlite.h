@@ -27,6 +27,8 @@
 
 /* How long a thread waits for the store's mutex and the writer mutex together. SQLite's busy timeout comes behind it. */
 #define SNK_TURN_WAIT_NS (2 * SNK_NS_PER_S)
+/* Clients whose death a wait without a ticket hears of. */
+#define SNK_WATCHED_MAX 20
 #define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
 #define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
@@ -72,9 +74,10 @@ typedef struct snk_sqlite {
     snk_sidecar *sidecar; /* changed under mutex and gate, read under either; holders of a reference need neither */
     snk_sidecar *adopted; /* under gate: whose life mutex a thread of the client has; NULL: none */
 
-    /* For waits without a ticket: what they have reported, and whom the last claim of each word watches (see wait.c). */
+    /* For waits without a ticket: what they have reported, and whom claims of this client watch (see wait.c). */
     _Atomic uint32_t words_seen[SNK_SIDECAR_WORDS];
-    _Atomic uint32_t watched[SNK_SIDECAR_WORDS];
+    _Atomic uint32_t watched[SNK_WATCHED_MAX];
+    _Atomic bool watches_too_many; /* somebody did not fit into it: look each retry_ns */
 } snk_sqlite;
 
 static inline snk_sqlite *snk_sqlite_of(snk_store *store)

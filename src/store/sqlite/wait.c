@@ -42,6 +42,26 @@ static uint32_t pack(uint32_t slot, uint16_t incarnation)
     return UINT32_C(1) << 31 | slot << 16 | incarnation;
 }
 
+/*
+ * For waits without a ticket, which know of no claim: everybody whom some claim of this client watches, or has watched.
+ * Called in a transaction, so nobody else adds; a wait takes out who is dead.
+ */
+static void remember_watched(snk_sqlite *store, uint32_t packed)
+{
+    size_t empty = SNK_WATCHED_MAX;
+    for (size_t i = 0; i < SNK_WATCHED_MAX; i++) {
+        uint32_t present = atomic_load(&store->watched[i]);
+        if (present == packed)
+            return;
+        if (present == 0)
+            empty = i;
+    }
+    if (empty < SNK_WATCHED_MAX)
+        atomic_store(&store->watched[empty], packed);
+    else
+        atomic_store(&store->watches_too_many, true);
+}
+
 uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp *watched)
 {
     uint32_t word = snk_word_of(claim);
@@ -54,7 +74,8 @@ uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp
         if (!snk_client_is_alive(store->sidecar, watched))
             incarnation++; /* died since we looked, and the slot may be another's: the wait ends at once */
     }
-    atomic_store(&store->watched[word], slot == SNK_SLOT_NONE ? 0 : pack(slot, incarnation));
+    if (slot != SNK_SLOT_NONE)
+        remember_watched(store, pack(slot, incarnation));
     return UINT64_C(1) << 63 | (uint64_t)slot << 52 | (uint64_t)incarnation << 36 | (uint64_t)word << 32 |
            store->words_before[word];
 }
@@ -158,20 +179,20 @@ static bool take_news(snk_sqlite *store, snk_slot *slot)
 
 /* Everything that a wait without a ticket sleeps on. */
 typedef struct any_wait {
-    watch watches[SNK_SIDECAR_WORDS];
-    uint32_t packed[SNK_SIDECAR_WORDS]; /* whom each of them watches */
-    snk_futex_word words[1 + 2 * SNK_SIDECAR_WORDS];
+    watch watches[SNK_WATCHED_MAX];
+    uint32_t packed[SNK_WATCHED_MAX]; /* whom each of them watches */
+    snk_futex_word words[1 + SNK_SIDECAR_WORDS + SNK_WATCHED_MAX];
     size_t count;
     int64_t pause_ns; /* look again after this time */
 } any_wait;
 
-_Static_assert(1 + 2 * SNK_SIDECAR_WORDS <= SNK_FUTEX_WORDS_MAX, "all words fit into one wait");
+_Static_assert(1 + SNK_SIDECAR_WORDS + SNK_WATCHED_MAX <= SNK_FUTEX_WORDS_MAX, "all words fit into one wait");
 
-/* Looks at whom the last claim of each word watches. True: one of them is dead, which is told once. */
+/* Looks at everybody who is watched. True: one of them is dead, which is told once. */
 static bool watch_all(snk_sqlite *store, snk_sidecar *sidecar, any_wait *waiting, int64_t now_ns)
 {
     bool gone = false;
-    for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++) {
+    for (size_t i = 0; i < SNK_WATCHED_MAX; i++) {
         uint32_t packed = atomic_load(&store->watched[i]);
         watch *watched = &waiting->watches[i];
         if (packed != waiting->packed[i] || packed == 0) {
@@ -197,6 +218,7 @@ static bool wait_for_any(snk_sqlite *store, snk_sidecar *sidecar, const snk_fute
 {
     snk_slot *slot = snk_sidecar_slot(sidecar);
     any_wait waiting = { .words = { *local } };
+    int64_t poll_ns = snk_time_add(snk_now_ns(), store->retry_ns);
     for (;;) {
         int64_t now_ns = snk_now_ns();
         for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++) {
@@ -213,6 +235,11 @@ static bool wait_for_any(snk_sqlite *store, snk_sidecar *sidecar, const snk_fute
             return true;
         if (now_ns >= until_ns || atomic_load(local->word) != local->expected)
             return false;
+        if (atomic_load(&store->watches_too_many)) {
+            if (now_ns >= poll_ns)
+                return true;
+            waiting.pause_ns = least(waiting.pause_ns, poll_ns - now_ns);
+        }
         sleep_on(store, waiting.words, waiting.count, waiting.pause_ns);
     }
 }
