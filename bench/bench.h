@@ -121,6 +121,17 @@ static inline double bench_percentile_us(int64_t *values, size_t count, double p
     return (double)values[(size_t)((double)(count - 1) * percent / 100)] / 1e3;
 }
 
+/* Ends a line of figures with what was asked for; bench/run fails when a goal was missed. */
+static inline void bench_goal_at_most(double value, double goal)
+{
+    printf(" - %s\n", value <= goal ? "met" : "MISSED");
+}
+
+static inline void bench_goal_at_least(double value, double goal)
+{
+    printf(" - %s\n", value >= goal ? "met" : "MISSED");
+}
+
 static inline double bench_median(double *values, size_t count)
 {
     for (size_t i = 1; i < count; i++)

@@ -131,7 +131,8 @@ static void report(const char *what, const bench_place *place, bool fair)
     }
     double p50_ms = bench_percentile_us(times_ns, ROUNDS, 50) / 1e3;
     double p99_ms = bench_percentile_us(times_ns, ROUNDS, 99) / 1e3;
-    printf("%-33s %8.2f ms p50, %.2f ms p99 of %d (goal: p99 at most 100 ms)\n", what, p50_ms, p99_ms, ROUNDS);
+    printf("%-33s %8.2f ms p50, %.2f ms p99 of %d (goal: p99 at most 100 ms)", what, p50_ms, p99_ms, ROUNDS);
+    bench_goal_at_most(p99_ms, 100);
 }
 
 int main(void)

@@ -58,22 +58,13 @@ static int check(const snk_cli *cli, const snk_run_options *options, char *const
     return SNK_EXIT_OK;
 }
 
-static sneck_lock_options lock_options(const snk_run_options *options)
-{
-    sneck_lock_options lock = snk_lock_flags_options(&options->lock);
-    /* A command that is stopped on loss has no use for a lock that is taken again. */
-    if (!options->warns_only && lock.recovery == SNECK_RECOVER_REACQUIRE)
-        lock.recovery = SNECK_RECOVER_RELEASE;
-    return lock;
-}
-
 /* `job` without its locks. */
 static int run_with(snk_job job, sneck_client *client)
 {
     sneck_error error;
     snk_lockset set;
     const snk_run_options *options = job.options;
-    sneck_lock_options lock = lock_options(options);
+    sneck_lock_options lock = snk_lock_flags_options(&options->lock);
     sneck_status status = snk_lockset_open(&set, client, options->names, options->name_count, &lock, &error);
     int code = snk_exit_of(status);
     if (status != SNECK_OK) {

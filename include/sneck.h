@@ -30,7 +30,8 @@
  *
  * Statuses say what the caller must do next. A sneck_error, where given, is always filled, also on SNECK_OK; every
  * `error` parameter may be NULL. The library prints nothing, installs no signal handler, never ends the process and
- * keeps no state outside of its clients.
+ * keeps no state outside of its clients, but for one gate: fork() waits, for at most a second, until no transaction of
+ * an embedded store is under way in this process.
  *
  * fork(): the child owns nothing. In it every call on a client or handle of the parent is SNECK_INVALID (release:
  * SNECK_NOT_OWNER); close and free are allowed there, and do not touch what the parent holds.
@@ -145,7 +146,7 @@ typedef struct sneck_client sneck_client;
 typedef struct sneck_client_options {
     size_t size;         /* set by the initialiser; lets later versions append fields */
     int64_t lease_ms;    /* default 30000; at least 100 */
-    int64_t watchdog_ms; /* default 5000; at least 100, or SNECK_NEVER */
+    int64_t watchdog_ms; /* default 5000; at least 100, or SNECK_NEVER; checked, and without effect in this version */
     int64_t retry_ms;    /* default 100: longest pause between looks where the store cannot wake waiters */
     const char *prefix;  /* put before every name in the store; default "lock:"; "" is allowed */
     size_t max_locks;    /* names alive in this client at once, else SNECK_LIMIT; default 1000000 */
@@ -199,7 +200,7 @@ typedef enum sneck_owner {
 typedef enum sneck_recovery {
     SNECK_RECOVER_RELEASE = 0, /* after loss the store is told to forget the claim; the default */
     SNECK_RECOVER_NOTIFY,      /* only report */
-    SNECK_RECOVER_REACQUIRE    /* acquire again in the background: a new hold, with a new token, for the next acquire */
+    SNECK_RECOVER_REACQUIRE    /* acquire again in the background; SNECK_UNSUPPORTED in this version */
 } sneck_recovery;
 
 /* Start from SNECK_LOCK_OPTIONS_INIT and change what you need. */

@@ -19,7 +19,7 @@ int sim_bug = 0;
 
 typedef struct sim_bug_entry {
     int number;
-    const char *rule; /* of DESIGN.md that it takes out, or the invariant that it breaks */
+    const char *rule; /* of docs/design.md that it takes out, or the invariant that it breaks */
     const char *text;
 } sim_bug_entry;
 

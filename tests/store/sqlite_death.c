@@ -285,6 +285,29 @@ static void test_a_waiter_that_leaves_tells_the_one_behind(void **state)
     test_store_close(a);
 }
 
+/* However many claims of this client watch somebody else since then, and whatever words they share. */
+static void test_a_wait_without_a_ticket_hears_of_every_death(void **state)
+{
+    place *here = *state;
+    test_child child = test_child_start(hold, here);
+    test_child_await(&child);
+    snk_store *other = test_store(here->url);
+    snk_store *store = test_store(here->url);
+    snk_id waiting = test_must_queue(store, "x", NULL);
+    for (unsigned i = 0; i < 100; i++) {
+        char name[16];
+        (void)snprintf(name, sizeof name, "other/%u", i);
+        (void)test_must_hold(other, name);
+        (void)test_must_queue(store, name, NULL);
+    }
+    _Atomic uint32_t nothing = 0;
+    test_child_kill(&child);
+    assert_true(store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + SOON_NS));
+    expect(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_store_close(store);
+    test_store_close(other);
+}
+
 static void test_a_wait_without_a_ticket_hears_of_deaths_too(void **state)
 {
     place *here = *state;
@@ -612,6 +635,7 @@ int main(void)
         TEST(test_a_waiter_behind_a_killed_one_takes_a_new_aim),
         TEST(test_a_waiter_that_leaves_tells_the_one_behind),
         TEST(test_a_wait_without_a_ticket_hears_of_deaths_too),
+        TEST(test_a_wait_without_a_ticket_hears_of_every_death),
         TEST(test_a_closed_client_is_as_good_as_dead),
         TEST(test_a_process_that_shares_the_descriptor_keeps_the_claims_alive),
         TEST(test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone),
