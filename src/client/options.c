@@ -203,8 +203,9 @@ static sneck_status check_choices(const sneck_lock_options *options, sneck_error
         return snk_fail(error, SNECK_INVALID, 0, "owner is %d: give SNECK_OWNER_THREAD or SNECK_OWNER_HANDLE",
                         (int)options->owner);
     if (options->recovery == SNECK_RECOVER_REACQUIRE)
-        return snk_fail(error, SNECK_UNSUPPORTED, 0,
-                        "this version cannot acquire again by itself: use SNECK_RECOVER_RELEASE or _NOTIFY, and acquire again");
+        return snk_fail(
+            error, SNECK_UNSUPPORTED, 0,
+            "SNECK_RECOVER_REACQUIRE is not available in this version: use _RELEASE or _NOTIFY, and acquire again");
     if (options->recovery != SNECK_RECOVER_RELEASE && options->recovery != SNECK_RECOVER_NOTIFY)
         return snk_fail(error, SNECK_INVALID, 0, "recovery is %d: give SNECK_RECOVER_RELEASE or SNECK_RECOVER_NOTIFY",
                         (int)options->recovery);
