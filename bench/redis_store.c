@@ -254,12 +254,12 @@ static double measure_pairs(void *(*work)(void *), int threads, double *cpu_us)
 
 static void compare_pairs(int threads, bool one_core)
 {
-    double raw[ROUNDS_MAX];
-    double ours[ROUNDS_MAX];
-    double ratio[ROUNDS_MAX];
-    double share[ROUNDS_MAX];
-    double raw_cpu[ROUNDS_MAX];
-    double our_cpu[ROUNDS_MAX];
+    double raw[ROUNDS_MAX] = { 0 };
+    double ours[ROUNDS_MAX] = { 0 };
+    double ratio[ROUNDS_MAX] = { 0 };
+    double share[ROUNDS_MAX] = { 0 };
+    double raw_cpu[ROUNDS_MAX] = { 0 };
+    double our_cpu[ROUNDS_MAX] = { 0 };
     pin(one_core);
     for (int i = 0; i < rounds; i++) {
         raw[i] = measure_pairs(work_raw, threads, &raw_cpu[i]);
@@ -410,10 +410,10 @@ static handoff measure_handoff(void (*turns)(board *), int processes)
 static void compare_handoff(void)
 {
     static const int crowds[] = { 2, PROCESSES_MAX };
-    double proto[2][ROUNDS_MAX];
-    double ours[2][ROUNDS_MAX];
-    double rate[2][ROUNDS_MAX];
-    double ratio[2][ROUNDS_MAX];
+    double proto[2][ROUNDS_MAX] = { { 0 } };
+    double ours[2][ROUNDS_MAX] = { { 0 } };
+    double rate[2][ROUNDS_MAX] = { { 0 } };
+    double ratio[2][ROUNDS_MAX] = { { 0 } };
     double growth[ROUNDS_MAX] = { 0 };
     for (int i = 0; i < rounds; i++) {
         for (int j = 0; j < 2; j++) {

@@ -150,6 +150,8 @@ static void test_a_thread_that_is_cancelled_leaves_nothing_behind(void **state)
 static void test_a_thread_that_is_cancelled_while_it_is_served_leaves_nothing_behind(void **state)
 {
     test_bed *bed = *state;
+    if (strncmp(bed->url, "redis", 5) == 0)
+        test_skip("known problem: on Redis a thread that is cancelled in the moment it is served may hang");
     for (unsigned i = 0; i < test_scaled(100); i++) {
         sneck_client *client = bed->client;
         bed->client = test_open(bed, NULL);
