@@ -347,6 +347,9 @@ typedef struct sneck_party {
     int64_t pid;
     int64_t age_ms;       /* since it acquired, or began to wait */
     int64_t remaining_ms; /* until its lease ends unless renewed */
+    const char *mode;     /* "exclusive", "shared", "permit"; "take" for permits of a plain semaphore */
+    uint32_t units;       /* of a permit; 0 otherwise */
+    uint64_t token;       /* of a holder (the first of a block); 0 of a waiter */
 } sneck_party;
 
 /* Something that happened to a lock, as far as the store keeps it. */
@@ -368,6 +371,9 @@ typedef struct sneck_info {
     const sneck_party *waiters; /* in the order in which they are served */
     size_t incident_count;
     const sneck_incident *incidents; /* oldest first, at most 32 */
+    size_t holder_count;
+    const sneck_party *holders; /* all of them: readers, permits; `holder` is the first */
+    int64_t permits;            /* of a semaphore; -1: never set */
 } sneck_info;
 
 /*

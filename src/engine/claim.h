@@ -59,6 +59,7 @@ typedef struct snk_answer {
     uint64_t token_first; /* held: the block of tokens that came with the grant, the same at each renewal */
     uint64_t token_last;
     int64_t look_after_ns; /* queued: look again after this time at the latest; 0: the caller's choice */
+    uint32_t units;        /* held: of a permit, how many it is */
     uint64_t ticket;       /* queued: the store's own note for snk_store_wait */
     sneck_error error;     /* failed, uncertain */
 } snk_answer;
