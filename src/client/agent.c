@@ -8,7 +8,7 @@ void snk_agent_init(snk_agent *agent, const sneck_lock *lock, const snk_terms *t
     /* Field by field: clearing the message buffer of the result would cost a re-entry more than the step does. */
     snk_waiter *waiter = &agent->waiter;
     waiter->owner = snk_lock_owner(lock);
-    waiter->tag = lock;
+    waiter->tag = lock->tag;
     waiter->terms = *terms;
     waiter->once = wait_ms == 0;
     waiter->reentrant = lock->is_reentrant;
@@ -21,6 +21,7 @@ void snk_agent_init(snk_agent *agent, const sneck_lock *lock, const snk_terms *t
     agent->news = false;
     agent->thread = 0;
     agent->why = lock->why;
+    agent->beside = lock->beside;
     agent->request = NULL;
 }
 

@@ -21,6 +21,7 @@ typedef struct snk_agent {
     bool news;              /* the store pushed news about the claim; under entry.mutex */
     int64_t thread;         /* of the asker, for the owner text; 0: not asked of the kernel yet */
     snk_why *why;           /* borrowed from the handle or the request */
+    snk_id beside;          /* for the store; zero: none */
     sneck_request *request; /* NULL: a thread */
 } snk_agent;
 

@@ -86,16 +86,15 @@ static bool draw_id(void *context, snk_id *id_out)
 static void on_news(void *context, const char *name, const snk_id *claim)
 {
     sneck_client *client = context;
-    snk_entry *entry = snk_registry_find(&client->registry, name);
-    if (entry == NULL)
-        return;
-    snk_turn turn;
-    snk_turn_init(&turn, client, entry);
-    (void)pthread_mutex_lock(&entry->mutex);
-    snk_turn_call_locked(&turn, claim);
-    (void)pthread_mutex_unlock(&entry->mutex);
-    snk_turn_end(&turn);
-    snk_registry_unpin(&client->registry, entry);
+    for (snk_entry *entry = snk_registry_next_named(&client->registry, name, NULL); entry != NULL;
+         entry = snk_registry_next_named(&client->registry, name, entry)) {
+        snk_turn turn;
+        snk_turn_init(&turn, client, entry);
+        (void)pthread_mutex_lock(&entry->mutex);
+        snk_turn_call_locked(&turn, claim);
+        (void)pthread_mutex_unlock(&entry->mutex);
+        snk_turn_end(&turn);
+    }
 }
 
 static sneck_status fill_identity(snk_identity *identity, sneck_error *error)
@@ -135,6 +134,8 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .pushes_wakeups = client->store->traits.pushes_wakeups,
     };
     client->counts_levels = client->store->traits.counts_levels;
+    client->modes = client->store->traits.modes;
+    client->scheme = client->store->ops->scheme;
     return SNECK_OK;
 }
 

@@ -48,7 +48,10 @@ struct sneck_client {
     snk_settings settings;
     snk_store *store; /* owned; closed by sneck_close */
     snk_engine engine;
-    bool counts_levels; /* the store's, kept here because a handle may outlive the store */
+    /* Of the store, kept here because a handle may outlive it. */
+    bool counts_levels;
+    unsigned modes;
+    const char *scheme;
     snk_idpool ids;
     snk_registry registry;
     snk_renewer renewer;

@@ -86,7 +86,11 @@ static void find_askers_locked(snk_turn *turn, const snk_waiter *self)
             continue;
         if (agent->thread == 0 && &agent->waiter == self)
             agent->thread = gettid();
-        turn->askers[i] = (snk_asker){ .thread = agent->thread, .why = snk_why_ref(agent->why) };
+        turn->askers[i] = (snk_asker){
+            .thread = agent->thread,
+            .why = snk_why_ref(agent->why),
+            .beside = agent->beside,
+        };
     }
 }
 

@@ -19,7 +19,8 @@
 /* Who asks, as the store is told. */
 typedef struct snk_asker {
     int64_t thread;
-    snk_why *why; /* a reference */
+    snk_why *why;  /* a reference */
+    snk_id beside; /* the hold of the same owner that the claim may stand beside; zero: none */
 } snk_asker;
 
 #define SNK_TURN_WORDS_MAX 16

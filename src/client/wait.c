@@ -15,6 +15,7 @@ typedef struct wait {
     uint64_t ticket;  /* of the claim that the thread waits with; 0: it waits for others of this process only */
     bool news;        /* the store said that there may be some */
     int cancel_state; /* the caller's */
+    const snk_wait_hook *hook; /* NULL: none, or called */
 } wait;
 
 static bool is_registered(const snk_seek *seek)
@@ -116,23 +117,41 @@ static bool go_round(wait *self)
     return decided;
 }
 
+static void tell_if_registered(wait *self)
+{
+    snk_entry *entry = self->lock->entry;
+    const snk_waiter *waiter = &self->agent.waiter;
+    (void)pthread_mutex_lock(&entry->mutex);
+    bool registered = !waiter->decided && is_registered(&waiter->seek);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (!registered)
+        return;
+    const snk_wait_hook *hook = self->hook;
+    self->hook = NULL;
+    hook->registered(hook->context);
+}
+
 /* The thread has a request in flight, or must wait; the gate was entered under entry.mutex. */
 static void wait_until_decided(wait *self, snk_turn *turn, int64_t wait_ms)
 {
     self->until_ns = snk_wait_until_ns(wait_ms);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &self->cancel_state);
     snk_perform(turn, NULL);
-    while (!go_round(self))
-        ;
+    do {
+        if (self->hook != NULL)
+            tell_if_registered(self);
+    } while (!go_round(self));
     snk_gate_leave(&self->lock->client->gate);
     (void)pthread_setcancelstate(self->cancel_state, NULL);
 }
 
-sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, sneck_error *error)
+sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, const snk_wait_hook *hook,
+                              sneck_error *error)
 {
     wait self;
     self.lock = lock;
     self.news = false;
+    self.hook = hook;
     snk_agent_init(&self.agent, lock, terms, wait_ms);
     snk_entry *entry = lock->entry;
     snk_turn turn;

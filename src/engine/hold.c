@@ -128,6 +128,7 @@ void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_send *send, co
         .token = answer->token_first,
         .token_first = answer->token_first,
         .token_last = answer->token_last,
+        .units = answer->units,
         .granted_at_ns = step->now_ns,
     };
     machine->hold = hold;

@@ -73,6 +73,7 @@ typedef struct snk_hold {
     uint64_t token;       /* of the present owner */
     uint64_t token_first; /* of the block, as the store shows it */
     uint64_t token_last;
+    uint32_t units;        /* of a permit, as the store granted it */
     int64_t granted_at_ns; /* when the store's grant was asked for: the hand-off budget counts from here */
     snk_renewal renewal;
     uint32_t levels;       /* of the owner, once the hold is lost (while it lasts they are in the state word) */
