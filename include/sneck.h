@@ -251,6 +251,33 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_write_lock(sneck_client *client, c
                                                          const sneck_lock_options *options, sneck_lock **lock_out,
                                                          sneck_error *error);
 
+/* The most locks that one multi-lock, and one segmented lock, may have. */
+#define SNECK_MULTI_MAX 256
+
+/*
+ * Several locks as one, of any kind and of any clients: all or none. They are taken in one order, by store and name, so
+ * that two callers cannot wait for each other; those of one client that are free are had by one call to the store. The
+ * handles are borrowed: free them after the multi-lock, and after those who use it are done.
+ *
+ * It is held while all of them are: the loss of one is the loss of all. sneck_token is that of the first one in that
+ * order, sneck_remaining_ms the shortest, sneck_lost_fd readable as soon as one is lost. A release gives all back; its
+ * result is SNECK_LOST if one was lost.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_multi_lock(sneck_lock *const members[], size_t count,
+                                                         sneck_lock **lock_out, sneck_error *error);
+
+/*
+ * One hot name spread over `segments` names, "name#0", "name#1" and so on: the mutex that is responsible for a key. All
+ * users must agree on the number of segments. The other function makes the multi-lock of all of them.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_segment(sneck_client *client, const char *name, unsigned segments,
+                                                      const void *key, size_t key_length,
+                                                      const sneck_lock_options *options, sneck_lock **lock_out,
+                                                      sneck_error *error);
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_segments_all(sneck_client *client, const char *name, unsigned segments,
+                                                           const sneck_lock_options *options, sneck_lock **lock_out,
+                                                           sneck_error *error);
+
 /*
  * Drops a handle. A hold that only this handle could release is released (one with SNECK_OWNER_HANDLE, or the calling
  * thread's when no other handle of this client has the name). No other call may use the handle. NULL is a no-op.

@@ -109,6 +109,17 @@ static sneck_status fill_identity(snk_identity *identity, sneck_error *error)
     return SNECK_OK;
 }
 
+/* Without user and password, which may differ. */
+static void describe_store(sneck_client *client, const snk_url *url)
+{
+    size_t length = (size_t)snprintf(client->store_text, sizeof client->store_text, "%s:", url->scheme);
+    for (size_t i = 0; i < url->host_count && length < sizeof client->store_text; i++)
+        length += (size_t)snprintf(client->store_text + length, sizeof client->store_text - length, "%s:%d,",
+                                   url->hosts[i].name, url->hosts[i].port);
+    if (length < sizeof client->store_text)
+        (void)snprintf(client->store_text + length, sizeof client->store_text - length, "%s", url->path);
+}
+
 static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_error *error)
 {
     snk_store_config config = {
@@ -136,6 +147,7 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
     client->counts_levels = client->store->traits.counts_levels;
     client->modes = client->store->traits.modes;
     client->scheme = client->store->ops->scheme;
+    describe_store(client, url);
     return SNECK_OK;
 }
 
@@ -151,6 +163,7 @@ static sneck_client *new_client(void)
     snk_renewer_init(&client->renewer);
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
+    snk_waits_init(&client->waits);
     (void)pthread_mutex_init(&client->start_mutex, NULL);
     client->registry.engine = &client->engine;
     client->registry.renewals = &client->renewer.timers;
@@ -164,6 +177,7 @@ static void free_client(sneck_client *client)
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
     snk_renewer_deinit(&client->renewer);
+    snk_waits_deinit(&client->waits);
     snk_idpool_deinit(&client->ids);
     snk_forkmark_deinit(&client->fork);
     (void)pthread_mutex_destroy(&client->start_mutex);

@@ -11,7 +11,12 @@ sneck_status snk_lock_check(const sneck_lock *lock, sneck_error *error)
 {
     if (lock == NULL)
         return snk_fail(error, SNECK_INVALID, 0, "the lock is NULL: make it with sneck_mutex first");
-    return snk_client_check(lock->client, error);
+    return lock->client != NULL ? snk_client_check(lock->client, error) : lock->ops->check(lock, error);
+}
+
+const char *snk_lock_name(const sneck_lock *lock)
+{
+    return lock->entry != NULL ? lock->entry->name : snk_readers_name(lock);
 }
 
 /* Checks what every maker of a handle is given, and fills the defaults in. */

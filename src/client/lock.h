@@ -28,6 +28,8 @@ typedef struct snk_possession {
 
 /* Arguments were checked. */
 typedef struct snk_lock_ops {
+    /* As snk_lock_check, for a handle without a client of its own. */
+    sneck_status (*check)(const sneck_lock *lock, sneck_error *error);
     /* `lease_ms` 0: as the handle was made; else the hold lasts so long and is not renewed. */
     sneck_status (*acquire)(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms, sneck_error *error);
     sneck_status (*release)(sneck_lock *lock, sneck_error *error);
@@ -64,6 +66,9 @@ static inline uint64_t snk_lock_owner(const sneck_lock *lock)
 /* SNECK_INVALID when `lock` is NULL, belongs to the parent of a fork(), or its client is closed. */
 sneck_status snk_lock_check(const sneck_lock *lock, sneck_error *error);
 
+/* The name of a lock that is one lock. */
+const char *snk_lock_name(const sneck_lock *lock);
+
 /* ---- single.c ---- */
 
 /*
@@ -88,7 +93,14 @@ sneck_status snk_mode_check(const sneck_client *client, snk_mode mode, sneck_err
 /* The read side for whichever thread calls. `options` were loaded. */
 sneck_status snk_readers_new(sneck_client *client, const char *name, const sneck_lock_options *options,
                              sneck_lock **lock_out, sneck_error *error);
+const char *snk_readers_name(const sneck_lock *lock);
 /* How many levels of the read side of a name this owner has. */
 unsigned snk_readers_levels(sneck_client *client, const char *name, uint64_t owner);
+
+/* ---- multi.c ---- */
+
+/* The members were checked; with `owns_members` they are freed with it. Takes nothing over when it fails. */
+sneck_status snk_multi_new(sneck_lock *const members[], size_t count, bool owns_members, sneck_lock **lock_out,
+                           sneck_error *error);
 
 #endif

@@ -118,6 +118,11 @@ unsigned snk_readers_levels(sneck_client *client, const char *name, uint64_t own
     return levels;
 }
 
+const char *snk_readers_name(const sneck_lock *lock)
+{
+    return readers_of(lock)->name;
+}
+
 /* ---- Operations ---- */
 
 typedef struct acquiring {
