@@ -345,7 +345,10 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_extend(sneck_lock *lock, int64_t l
  */
 SNECK_API void sneck_interrupt(sneck_lock *lock);
 
-/* Local answers, without I/O, exact at the moment of the call; each looks at the clock first. */
+/*
+ * Local answers, without I/O, exact at the moment of the call; each looks at the clock first. A lock that was waited for
+ * may begin with a short time left, at most two seconds, and have its full lease some milliseconds later.
+ */
 SNECK_API bool sneck_is_held(const sneck_lock *lock);         /* by the caller (or the handle) */
 SNECK_API unsigned sneck_hold_count(const sneck_lock *lock);  /* levels of the caller; 0 when not held or lost */
 SNECK_API uint64_t sneck_token(const sneck_lock *lock);       /* 0 when not held or lost */

@@ -83,7 +83,7 @@ static bool draw_id(void *context, snk_id *id_out)
 }
 
 /* The store has news about a claim: whoever waits with it is called. */
-static void on_news(void *context, const char *name, const snk_id *claim)
+static void on_news(void *context, const char *name, const snk_id *claim, const snk_grant *grant)
 {
     sneck_client *client = context;
     for (snk_entry *entry = snk_registry_next_named(&client->registry, name, NULL); entry != NULL;
@@ -91,7 +91,7 @@ static void on_news(void *context, const char *name, const snk_id *claim)
         snk_turn turn;
         snk_turn_init(&turn, client, entry);
         (void)pthread_mutex_lock(&entry->mutex);
-        snk_turn_call_locked(&turn, claim);
+        snk_turn_call_locked(&turn, claim, grant);
         (void)pthread_mutex_unlock(&entry->mutex);
         snk_turn_end(&turn);
     }

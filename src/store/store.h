@@ -19,6 +19,8 @@
  *     granted. A claim that shares gets no token of its own but the epoch: the last token that was given out.
  *   - a TAKE that ends without `ends_hold`, by a release or by its lease, gives its units back.
  *   - what a claim is owed after a message was lost is found by the next renew: no state hangs on a message.
+ *   - a store that announces grants (snk_news_fn) says only what it has done, for a claim whose id nobody else can know,
+ *     in the same run of the same server that its "queued" answers name; the offer lives no shorter than said above.
  */
 #ifndef SNK_STORE_STORE_H
 #define SNK_STORE_STORE_H
@@ -80,9 +82,10 @@ typedef struct snk_store_traits {
 
 /*
  * News about a claim, for the client: called on whatever thread drives the store, with nothing of the store locked.
- * Only for stores that hear news on their own; others return from `wait` instead.
+ * `grant`: the claim was granted the lock, so much the store knows; NULL: look again. Only for stores that hear news on
+ * their own; others return from `wait` instead.
  */
-typedef void (*snk_news_fn)(void *context, const char *name, const snk_id *claim);
+typedef void (*snk_news_fn)(void *context, const char *name, const snk_id *claim, const snk_grant *grant);
 
 /* What a store says about one lock. The text fields point into `text`, which grows as needed (owned; see store/view.h). */
 typedef struct snk_view snk_view;

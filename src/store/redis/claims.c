@@ -246,6 +246,7 @@ static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *cla
         read_reply(store, call->reply, &claim->send, answer);
     else if (uncertain)
         answer->kind = SNK_ANSWER_UNCERTAIN;
+    answer->run = call->run;
     return follow(store, &claim->send, call->reply, answer);
 }
 
