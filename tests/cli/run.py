@@ -9,7 +9,7 @@ import time
 
 import tap
 from holder import Holder, check, same, show, store_path
-from running import Clock, Run, WAITS, children, is_free, is_guard, python
+from running import Clock, Run, WAITS, children, is_free, is_guard, python, stop_and_continue
 
 
 def run(*arguments, **options):
@@ -428,6 +428,14 @@ def test_min_hold_keeps_the_lock_when_the_command_has_ended():
     held.send(signal.SIGTERM)
     held.ends_with(6)
     assert is_free("door")
+
+
+def test_min_hold_goes_on_after_stops_in_quick_succession():
+    held = Run("--min-hold", "1h", "door", command=python("say('ready'); sys.exit(6)"), process_group=0)
+    tap.wait_until(lambda: all(is_guard(pid) for pid in children(held.pid)))
+    stop_and_continue(held.process)
+    held.send(signal.SIGTERM)
+    held.ends_with(6)
 
 
 def test_min_hold_ends():
