@@ -138,6 +138,12 @@ def test_it_can_be_stopped_and_continued_under_another_shell():
     stop_and_continue(["dash", "-i"], 20)
 
 
+def wait_until_stopped_in_shell(terminal):
+    """A shell that has not heard of a stop yet would not continue it."""
+    terminal.run("until jobs | grep -q Sto''pped; do sleep .05; done; echo now sto''pped")
+    terminal.expect("now stopped")
+
+
 def test_a_stop_that_follows_a_continue_at_once_is_not_lost():
     """The signals of a Ctrl-Z that is typed before sneck has come to what fg asks for."""
     terminal = Terminal()
@@ -149,6 +155,7 @@ def test_a_stop_that_follows_a_continue_at_once_is_not_lost():
         os.kill(sneck, signal.SIGCONT)
         os.kill(sneck, signal.SIGTSTP)
         tap.wait_until(lambda: (state(sneck), state(pid)) == ("T", "T"))
+    wait_until_stopped_in_shell(terminal)
     terminal.run("fg")
     terminal.run("hello")
     terminal.expect("<hello>")
@@ -178,8 +185,7 @@ def test_a_command_in_the_background_that_reads_is_stopped_until_fg():
     terminal.run(f"{SNECK} run door -- sh -c 'read x; echo \"<$x>\"; exit 3' &")
     terminal.expect(r"Stopped|\[1\]")
     tap.wait_until(lambda: not is_free("door"))
-    terminal.run("until jobs | grep -q Sto''pped; do sleep .05; done; echo now sto''pped")
-    terminal.expect("now stopped")
+    wait_until_stopped_in_shell(terminal)
     terminal.run("fg")
     terminal.run("hello")
     terminal.expect("<hello>")
