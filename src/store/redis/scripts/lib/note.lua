@@ -1,15 +1,8 @@
--- Writes down how a hold has ended, in the entry that its grant has made: `<time> <kind> <token> <owner> <since>
--- <pid>@<host> <why>`. `reason` (or nil) takes the place of why it was taken.
-local function note(kind, first, reason)
-    if history ~= '1' then
-        return
+-- Writes down how the hold that was just ended has ended, in the entry that its grant has made: `<time> <kind> <token>
+-- <owner> <since> <pid>@<host> <why, or the reason why it was ended>`. The log may be gone: then there is nothing to say.
+local function note(kind, first, owner, since, pid, host, why)
+    if history == '1' and since then
+        redis.pcall('LSET', log, '-1', now_ms_text .. ' ' .. kind .. ' ' .. first .. ' ' .. owner .. ' ' .. since .. ' ' ..
+            pid .. '@' .. host .. ' ' .. why)
     end
-    local rest = string.match(redis.call('LINDEX', log, -1) or '', '^%d+ acquired (.*)$')
-    if not rest or string.match(rest, '^%d+') ~= first then
-        return
-    end
-    if reason then
-        rest = string.match(rest, '^%S+ %S+ %S+ %S+ ') .. reason
-    end
-    redis.call('LSET', log, -1, now_ms .. ' ' .. kind .. ' ' .. rest)
 end
