@@ -11,12 +11,13 @@ local function grant(claim, owner, tokens, life, pid, host, why, fair)
     if last > now_us + 1000 then
         last = first
     end
+    -- Read before anything is written, so that somebody's data in its place leaves no half a grant behind.
+    local entry = history == '1' and redis.call('LINDEX', log, -1)
     -- Lua itself would round numbers of this size when it makes text of them.
     local first_text = string.format('%.0f', first)
     put(claim, owner, first_text, string.format('%.0f', last), life, pid, host, why, fair)
     if history == '1' then
         -- A hold that did not end by a release or by force has ended with its lease.
-        local entry = redis.call('LINDEX', log, -1)
         local ended = entry and string.match(entry, '^%d+ acquired (.*)$')
         if ended then
             redis.call('LSET', log, -1, now_ms .. ' expired ' .. ended)
