@@ -151,11 +151,11 @@ static bool is_uncertain(int code)
     return (code & 0xFF) != SQLITE_BUSY && (code & 0xFF) != SQLITE_FULL && (code & 0xFF) != SQLITE_NOMEM;
 }
 
-sneck_status snk_end(snk_sqlite *store, bool keep, bool *uncertain_out, sneck_error *error)
+sneck_status snk_end(snk_sqlite *store, bool *uncertain_out, sneck_error *error)
 {
     bool uncertain = false;
     bool committed = false;
-    if (store->code == SQLITE_OK && keep) {
+    if (store->code == SQLITE_OK) {
         store->code = run(store, SNK_SQL_COMMIT);
         committed = store->code == SQLITE_OK;
         uncertain = !committed && is_uncertain(store->code);
