@@ -1,3 +1,6 @@
+-- The newest entry of the log.
+local entry
+
 -- Draws a block of tokens. The first one is above every token before and not below the clock, so that tokens rise even
 -- when the counter was lost; a block that would end more than a millisecond ahead of the clock is one token, so that
 -- tokens never outrun it. Returns them as text too, because Lua would round numbers of this size when it makes text.
@@ -12,6 +15,8 @@ local function draw(tokens, pid, host, why, fair)
         last = first
     end
     local first_text, last_text = string.format('%.0f', first), string.format('%.0f', last)
+    -- Before anything is written or said, so that somebody's data in its place leaves no half a grant behind.
+    entry = history == '1' and redis.call('LINDEX', log, -1)
     count_up(first_text, last_text, pid, host, why, fair)
     return first, last, first_text, last_text
 end
@@ -21,7 +26,6 @@ local function give(claim, owner, first_text, last_text, life, pid, host, why, f
     put(claim, owner, first_text, last_text, life, pid, host, why, fair)
     if history == '1' then
         -- A hold that did not end by a release or by force has ended with its lease.
-        local entry = redis.call('LINDEX', log, -1)
         local ended = entry and string.match(entry, '^%d+ acquired (.*)$')
         if ended then
             redis.call('LSET', log, -1, now_ms .. ' expired ' .. ended)
