@@ -370,7 +370,6 @@ static void test_wrong_configurations_are_refused_before_any_io(void **state)
         { .host = "a", .unix_path = "/b" },
         { .host = "a", .port = 70000 },
         { .host = "a", .database = -1 },
-        { .host = "a", .user = "u" },
         { .host = "a", .client_name = "two words" },
         { .host = "a", .command_timeout_ns = -1 },
     };
@@ -381,6 +380,8 @@ static void test_wrong_configurations_are_refused_before_any_io(void **state)
         assert_null(redis);
         assert_true(error.message[0] != '\0');
     }
+    snk_redis *redis;
+    assert_int_equal(snk_redis_open(&(snk_redis_config){ .host = "a", .user = "u" }, &redis, NULL), SNECK_DENIED);
 }
 
 /* ---- Texts that this server cannot be made to say here ---- */
