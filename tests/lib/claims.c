@@ -137,6 +137,11 @@ void test_expect_kind(const snk_answer *answer, snk_answer_kind kind)
         fail_msg("answer %d instead of %d: %s", (int)answer->kind, (int)kind, failed ? answer->error.message : "");
 }
 
+void test_expect_answer(snk_answer answer, snk_answer_kind kind)
+{
+    test_expect_kind(&answer, kind);
+}
+
 snk_id test_must_hold(snk_store *store, const char *name)
 {
     snk_id claim = test_id();

@@ -60,5 +60,7 @@ snk_id test_must_queue(snk_store *store, const char *name, snk_answer *answer_ou
 snk_answer test_take(snk_store *store, const char *name, const snk_id *claim, int64_t lease_ms);
 
 void test_expect_kind(const snk_answer *answer, snk_answer_kind kind);
+/* The same for an answer of which nothing else is wanted. */
+void test_expect_answer(snk_answer answer, snk_answer_kind kind);
 
 #endif

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "batch.h"
+#include "clock.h"
 #include "engine/machine.h"
 #include "heap.h"
 #include "model_store.h"
@@ -95,11 +97,6 @@ typedef struct sim_plan {
     bool shared_owner;  /* the first two threads of each process are one owner */
     bool news_by_agent; /* news reach the waiting thread, not the machine */
 } sim_plan;
-
-typedef struct sim_clock {
-    int64_t offset_ns;
-    int64_t rate_ppm; /* from -50,000 to 50,000 */
-} sim_clock;
 
 /* Memory for a hold, and who has it. */
 typedef enum sim_holding_state {
@@ -278,10 +275,6 @@ typedef struct sim_world {
 
 /* ---- time ---- */
 
-int64_t sim_clock_local(const sim_clock *clock, int64_t true_ns);
-/* The first true time at which the clock shows at least `local_ns`. */
-int64_t sim_clock_true(const sim_clock *clock, int64_t local_ns);
-
 static inline int64_t sim_local_now(const sim_world *world, const sim_process *process)
 {
     return sim_clock_local(&process->clock, world->now_ns);
@@ -311,5 +304,7 @@ static inline void sim_saw(sim_world *world, sim_probe probe)
 
 /* Runs one seed; false when an invariant was violated. The world need not be initialised but must be zeroed once. */
 bool sim_run(sim_world *world, uint64_t seed);
+
+extern const sim_subject sim_subject_one_store;
 
 #endif

@@ -40,10 +40,9 @@ end
 -- that is known, because the hold that had it was just ended (and that is in the log); else nil. `heads` (or nil) are the
 -- first two of the queue. Returns true when the lock is taken.
 --
--- The waiter may start with what it is told, so nothing may go wrong after that: its tokens are drawn first, which is a
--- write, and a server that lets a script write once lets it write on. PUBLISH says whether anybody hears it. Nobody: the
--- waiter is passed over but keeps its place, because its connection may just have been cut; its lease alone removes it.
--- A waiter that wants only a hint is told and must ask.
+-- The waiter may start with what it is told, so it is told only after it has the lock, whatever may be refused later.
+-- PUBLISH says whether anybody hears it. Nobody: the waiter is passed over but keeps its place, because its connection
+-- may just have been cut; its lease alone removes it. A waiter that wants only a hint is told and must ask.
 local function serve(asker, asker_lease, before, heads)
     local passed, follows = 0, before ~= nil
     for _ = 1, 64 do
@@ -68,13 +67,15 @@ local function serve(asker, asker_lease, before, heads)
             return true
         elseif wake == 'grant' then
             before = before or highest()
-            local _, last, first_text, last_text = draw(before, tokens, pid, host, why, fair)
+            local _, last, first_text, last_text = draw(before, follows, tokens, pid, host, why, fair)
+            local life = tonumber(lease) < OFFER_MS and lease or OFFER_MS_TEXT
+            put(claim, owner, first_text, last_text, life, pid, host, why, fair)
             if redis.call('PUBLISH', channel_of(owner), claim .. ' ' .. first_text .. ' ' .. last_text) > 0 then
                 leave(claim, alone)
-                local life = tonumber(lease) < OFFER_MS and lease or OFFER_MS_TEXT
-                give(before, follows, claim, owner, first_text, last_text, life, pid, host, why, fair)
+                note_grant(before, owner, first_text, pid, host, why)
                 return true
             end
+            redis.call('DEL', lock)
             before = last
         elseif wake == 'one' and not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
             return false
