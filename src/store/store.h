@@ -101,6 +101,12 @@ typedef struct snk_store_ops {
      * A cancellation point. Returns true when the store has news.
      */
     bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
+    /*
+     * A thread in `wait` may do the store's I/O instead of sleeping on its word. Called after the word was changed: true
+     * when it does so, and will look at it; otherwise it must be woken. The thread is inside `wait`, or was a moment ago
+     * and the store is still open. May be NULL.
+     */
+    bool (*rouse)(snk_store *store, const _Atomic uint32_t *word);
     sneck_status (*inspect)(snk_store *store, const char *name, snk_view *view, sneck_error *error);
     sneck_status (*list)(snk_store *store, const char *pattern, snk_view_fn callback, void *context,
                          sneck_error *error);
