@@ -158,8 +158,8 @@ static int hold(struct holder holder, const char *name)
     int code = snk_lock_flags_open(holder.cli, holder.flags, &client);
     if (code != SNK_EXIT_OK)
         return code;
-    sneck_lock_options options = snk_lock_flags_options(holder.flags);
-    sneck_status status = snk_lockset_open(&set, client, &name, 1, &options, &error);
+    snk_lockset_way way = snk_lock_flags_way(holder.flags);
+    sneck_status status = snk_lockset_open(&set, client, &name, 1, &way, &error);
     holder.set = &set;
     if (status == SNECK_OK) {
         code = hold_with(&holder);
