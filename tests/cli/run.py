@@ -184,12 +184,6 @@ def test_missing_operands_are_64():
     refused("run", "-c", "true", "door", "extra", says="extra")
 
 
-def test_what_does_not_exist_yet_is_64():
-    refused("run", "-s", "door", "--", "true", says="not available")
-    refused("run", "--shared", "door", "--", "true", says="not available")
-    refused("run", "--slots", "3", "door", "--", "true", says="not available")
-
-
 def test_a_lease_without_room_to_stop_the_command_is_64():
     refused("run", "--lease", "6s", "door", "--", "true", says="--kill-after")
     refused("run", "--lease", "10s", "--kill-after", "8s", "door", "--", "true", says="--kill-after")
