@@ -42,7 +42,7 @@ static sneck_status send_all(const snk_redis_greeter *peer, const char *data, si
         if (count < 0)
             return SNECK_UNAVAILABLE;
         if (count == 0 && !snk_redis_poll(peer->wire->fd, POLLOUT, peer->stop_fd, peer->until_ns))
-            return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "redis: the server does not read");
+            return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the server does not read", peer->settings->where);
         data += count;
         length -= (size_t)count;
     }

@@ -146,10 +146,10 @@ static void test_a_waiter_survives_that_the_server_forgets(void **state)
 /* ---- Slow, and cut ---- */
 
 /* Longer than a request may take: nobody knows, and what came of it is given back when the server goes on. */
-static void expect_unknown_during(redis_bed *bed, const char *command)
+static void expect_unknown_during(redis_bed *bed, const char *command, const char *timeout)
 {
     sneck_error error;
-    redis_scene made = redis_scene_open(bed, "timeout=100", 5000);
+    redis_scene made = redis_scene_open(bed, timeout, 5000);
     sneck_lock *held = test_mutex(made.client, "held", NULL);
     EXPECT(SNECK_OK, sneck_acquire(held, 0, &error));
     redisContext *aside = redis_bed_send_aside(bed, command);
@@ -172,9 +172,9 @@ static void expect_unknown_during(redis_bed *bed, const char *command)
 
 static void test_a_server_that_sleeps_or_pauses_too_long_is_told_as_unknown(void **state)
 {
-    expect_unknown_during(*state, "DEBUG SLEEP 1");
-    expect_unknown_during(*state, "CLIENT PAUSE 1000");
-    expect_unknown_during(*state, "CLIENT PAUSE 1000 WRITE");
+    expect_unknown_during(*state, "DEBUG SLEEP 1", "timeout=100");
+    expect_unknown_during(*state, "CLIENT PAUSE 1000", "timeout=100ms");
+    expect_unknown_during(*state, "CLIENT PAUSE 1000 WRITE", "timeout=0.1s");
 }
 
 static void test_a_server_that_pauses_is_waited_for(void **state)
