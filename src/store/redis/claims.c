@@ -246,6 +246,7 @@ static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *cla
         read_reply(store, call->reply, &claim->send, answer);
     else if (uncertain)
         answer->kind = SNK_ANSWER_UNCERTAIN;
+    answer->run = call->run;
     return follow(store, &claim->send, call->reply, answer);
 }
 
@@ -259,7 +260,7 @@ static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_
     sneck_status status = format(store, claim, false, call, error);
     if (status != SNECK_OK)
         return status;
-    answer->ticket = snk_wake_ticket(store, &send->claim);
+    answer->ticket = snk_bell_ticket(&store->bell, &send->claim);
     if (send->ask == SNK_ASK_RELEASE)
         snk_wake_forget(store, &send->claim);
     else if (send->ask == SNK_ASK_ACQUIRE && send->queue &&
@@ -299,7 +300,7 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
 {
     snk_claim look = *claim;
     look.send.ask = SNK_ASK_RENEW;
-    snk_answer again = { .ticket = snk_wake_ticket(store, &claim->send.claim) };
+    snk_answer again = { .ticket = snk_bell_ticket(&store->bell, &claim->send.claim) };
     snk_redis_call call;
     snk_redis_call *const calls[] = { &call };
     sneck_error error;

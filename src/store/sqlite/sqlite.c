@@ -150,6 +150,7 @@ sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_o
     store->base.traits = (snk_store_traits){
         .tokens = store->place.durable ? SNK_TOKEN_DURABLE : SNK_TOKEN_TIME_FLOORED,
         .token_blocks = true,
+        .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
         .pushes_wakeups = true,
     };
     *store_out = &store->base;
