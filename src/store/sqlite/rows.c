@@ -251,6 +251,12 @@ bool snk_lock_offer(snk_sqlite *store, snk_lock_row *row)
         return false;
     int64_t lease_ns = row->first.record.lease_ns;
     hold(store, row, SNK_CLAIM_OFFERED, row->first.record.tokens, lease_ns < SNK_OFFER_NS ? lease_ns : SNK_OFFER_NS);
+    const snk_grant grant = {
+        .claim = row->first.record.claim,
+        .token_first = row->first.token_first,
+        .token_last = row->first.token_last,
+    };
+    snk_add_grant(store, &row->first.record.stamp, &grant);
     bind_token(statement, 3, row->first.token_last);
     bind_token(statement, 4, row->first.token_first);
     (void)sqlite3_bind_int(statement, 5, (int)row->first.state);
