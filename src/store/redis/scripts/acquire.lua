@@ -42,6 +42,8 @@ end
 local newest = redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
 if newest[1] then
     trim()
+else
+    redis.call('ZCARD', queue_until) -- read, for its type, before anything is written
 end
 -- Written first, as it is the only one not read before: somebody's data in its place leaves no half a waiter behind.
 redis.call('HSET', queue_info, claim, lease .. ' ' .. tokens .. ' ' .. fair .. ' ' .. wake .. ' ' .. owner .. ' ' ..
