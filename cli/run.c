@@ -96,7 +96,7 @@ static int run(const snk_cli *cli, const snk_run_options *options, char *const *
     sneck_close(client);
     snk_signals_close(&signals);
     snk_narrate_exit(cli, code);
-    return code;
+    return snk_signals_exit(&signals, code);
 }
 
 int snk_cmd_run(const snk_cli *given, int argc, char **argv)

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -116,6 +117,17 @@ def test_a_store_that_refuses_us_is_77():
     os.chmod("open", 0o777)
     done = check(run("--store", f"sqlite://{os.getcwd()}/open/store.db", "door", "--", "echo", "ran"), 77)
     same(done.stdout, "")
+
+
+def test_with_few_descriptors_it_runs_or_says_why_not():
+    codes = {}
+    for limit in range(9, 40):
+        done = run("door", "--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+                   timeout=10 * tap.PATIENCE)
+        codes[limit] = done.returncode
+        assert done.returncode in (0, 69, 70) and (done.returncode == 0) == (done.stderr == ""), (limit, done)
+    assert 70 in codes.values() and 0 in codes.values(), codes
+    assert is_free("door")
 
 
 def test_interrupted_while_waiting():
