@@ -144,6 +144,8 @@ sneck_status snk_redis_greet(const snk_redis_greeter *peer, snk_redis_greeting *
     sneck_error send_error;
     /* A server without room answers before it has read anything, and hangs up: hear it out even if sending failed. */
     sneck_status sent = send_steps(peer, steps, count, &send_error);
+    if (sent == SNECK_NO_MEMORY)
+        return snk_fail_as(error, &send_error); /* the server has no reason to say anything */
     for (size_t i = 0; i < count; i++) {
         redisReply *reply;
         sneck_status status = receive_reply(peer, &reply, error);

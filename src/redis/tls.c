@@ -87,7 +87,7 @@ static sneck_status load_files(const snk_redis_tls *tls, SSL_CTX *context, sneck
         last_reason(reason, sizeof reason);
         return snk_fail(error, SNECK_DENIED, errno, "redis: ca=%.80s cannot be used: %s", tls->ca, reason);
     }
-    if (!has_ca)
+    if (!has_ca && !tls->verify_none) /* some hundred certificates, for nothing */
         SSL_CTX_set_default_verify_paths(context);
     if (tls->cert == NULL || tls->cert[0] == '\0')
         return SNECK_OK;
