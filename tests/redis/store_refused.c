@@ -251,7 +251,7 @@ static void test_a_script_that_is_denied_halfway_leaves_nothing(void **state)
 
 static void test_a_waiter_that_is_denied_halfway_leaves_nothing(void **state)
 {
-    static const char *const commands[] = { "hset", "zadd", "zrevrange", "pexpire", "zcard" };
+    static const char *const commands[] = { "hset", "zadd", "zrevrange", "pexpire" };
     redis_bed *bed = *state;
     sneck_error error;
     trial made = begin(bed);
