@@ -42,8 +42,6 @@ end
 local newest = redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
 if newest[1] then
     trim()
-else
-    redis.call('ZCARD', queue_until) -- read, for its type, before anything is written
 end
 -- Two of the three were not read before. Somebody's data in their place leaves no half a waiter behind.
 redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
