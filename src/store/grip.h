@@ -16,6 +16,7 @@
 #ifndef SNK_STORE_GRIP_H
 #define SNK_STORE_GRIP_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/ids.h"
@@ -48,6 +49,23 @@ typedef struct snk_grip {
     (SNK_MODE_BIT(SNK_MODE_EXCLUSIVE) | SNK_MODE_BIT(SNK_MODE_SHARED) | SNK_MODE_BIT(SNK_MODE_PERMIT) |                \
      SNK_MODE_BIT(SNK_MODE_TAKE) | SNK_MODE_BIT(SNK_MODE_PASS))
 const char *snk_mode_word(snk_mode mode);
+
+/* Who holds a thing, as far as it matters to others; for stores that decide in C. */
+typedef struct snk_crowd {
+    uint32_t holders;
+    uint32_t sharing; /* of them */
+    uint32_t permits; /* of them */
+    int64_t used;     /* units of those permits */
+    int64_t count;    /* see snk_tally */
+} snk_crowd;
+
+void snk_crowd_add(snk_crowd *crowd, snk_mode mode, uint32_t units);
+/* Whether a claim could be granted, those who wait left aside. `stands_beside`: one of the holders is its `beside`. */
+bool snk_crowd_allows(const snk_crowd *crowd, const snk_grip *grip, bool stands_beside);
+
+/* A byte that begins no name, for stores that keep all objects in one table; "" for locks. */
+const char *snk_object_mark(snk_object object);
+snk_object snk_object_of_mark(char first);
 
 /*
  * The count of a thing: the permits of a semaphore (leased: in all; plain: those left), what a latch still waits for,

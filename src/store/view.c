@@ -95,15 +95,6 @@ void snk_view_name(snk_view *view, const char *name)
     view->info.name = copy_text(view, name);
 }
 
-const char *snk_mode_word(snk_mode mode)
-{
-    static const char *const words[] = {
-        [SNK_MODE_EXCLUSIVE] = "exclusive", [SNK_MODE_SHARED] = "shared", [SNK_MODE_PERMIT] = "permit",
-        [SNK_MODE_TAKE] = "take",           [SNK_MODE_PASS] = "pass",
-    };
-    return words[mode];
-}
-
 void snk_view_hold(snk_view *view, const sneck_party *holder, uint64_t token, bool fair)
 {
     sneck_party *holders = grown(view, view->holders, view->info.holder_count, sizeof *holders);

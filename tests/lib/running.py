@@ -147,6 +147,16 @@ def wait_until_gone(group, seconds=10):
     tap.wait_until(lambda: not members(group), seconds)
 
 
+def kill_with_guard(run):
+    """Kills a sneck and its guard, so that neither can do anything about the death of the other."""
+    guard = run.guard
+    run.send(signal.SIGSTOP)
+    wait_until_stopped(run.pid)
+    os.kill(guard, signal.SIGKILL)
+    run.process.kill()
+    run.wait()
+
+
 def stop_and_continue(process):
     """Sends TSTP and CONT in quick succession, again and again: after each pair the process must wait as before."""
     for number in range(tap.scaled(10000)):

@@ -2,50 +2,31 @@
 #include "base/clock.h"
 #include "store/memory/table.h"
 
-int64_t snk_memory_used_locked(const snk_memory_lock *lock)
+static snk_crowd crowd_of(const snk_memory_lock *lock)
 {
-    int64_t used = 0;
-    for (size_t i = 0; i < lock->holders.count; i++) {
-        if (lock->holders.at[i].grip.mode == SNK_MODE_PERMIT)
-            used += lock->holders.at[i].grip.units;
-    }
-    return used;
+    snk_crowd crowd = { .count = lock->count };
+    for (size_t i = 0; i < lock->holders.count; i++)
+        snk_crowd_add(&crowd, lock->holders.at[i].grip.mode, lock->holders.at[i].grip.units);
+    return crowd;
 }
 
-/* Whether every holder has that mode, or is the one that the claim stands beside. */
-static bool all_hold_as(const snk_memory_lock *lock, snk_mode mode, const snk_id *beside)
+int64_t snk_memory_used_locked(const snk_memory_lock *lock)
 {
-    for (size_t i = 0; i < lock->holders.count; i++) {
-        const snk_memory_claim *holder = &lock->holders.at[i];
-        if (holder->grip.mode != mode && !snk_id_equal(&holder->id, beside))
-            return false;
-    }
-    return true;
+    return crowd_of(lock).used;
 }
 
 static bool nothing_stands_in_the_way(const snk_memory_lock *lock, const snk_grip *grip)
 {
-    int64_t least = grip->units > 0 ? grip->units : 1;
-    switch (grip->mode) {
-    case SNK_MODE_EXCLUSIVE:
-        return lock->holders.count == 0;
-    case SNK_MODE_SHARED:
-        return all_hold_as(lock, SNK_MODE_SHARED, &grip->beside);
-    case SNK_MODE_PERMIT:
-        return all_hold_as(lock, SNK_MODE_PERMIT, &grip->beside) && snk_memory_used_locked(lock) + least <= lock->count;
-    case SNK_MODE_TAKE:
-        return least <= lock->count;
-    case SNK_MODE_PASS:
-        return lock->count == 0;
-    }
-    return false;
+    snk_crowd crowd = crowd_of(lock);
+    return snk_crowd_allows(&crowd, grip, false);
 }
 
 bool snk_memory_is_free_locked(const snk_memory_lock *lock, const snk_grip *grip)
 {
     /* A hold that it stands beside lets it pass those who wait for that very hold to end. */
-    bool goes_first = snk_memory_index(&lock->holders, &grip->beside) < lock->holders.count;
-    return (goes_first || lock->queue.count == 0) && nothing_stands_in_the_way(lock, grip);
+    bool stands_beside = snk_memory_index(&lock->holders, &grip->beside) < lock->holders.count;
+    snk_crowd crowd = crowd_of(lock);
+    return (stands_beside || lock->queue.count == 0) && snk_crowd_allows(&crowd, grip, stands_beside);
 }
 
 /* Whoever shares gets the epoch: the last token that was given out. */

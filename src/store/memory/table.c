@@ -29,12 +29,7 @@ void snk_memory_tell(snk_memory_table *table, const snk_id *claim)
 
 void snk_memory_name(const snk_memory *memory, snk_object object, const char *name, char full_name[SNK_FULL_NAME_SIZE])
 {
-    static const char *const marks[] = {
-        [SNK_OBJECT_LOCK] = "",
-        [SNK_OBJECT_LATCH] = "\001",
-        [SNK_OBJECT_CONDITION] = "\002",
-    };
-    (void)snprintf(full_name, SNK_FULL_NAME_SIZE, "%s%s%s", marks[object], memory->prefix, name);
+    (void)snprintf(full_name, SNK_FULL_NAME_SIZE, "%s%s%s", snk_object_mark(object), memory->prefix, name);
 }
 
 static size_t bucket_of(const char *name)
@@ -43,13 +38,6 @@ static size_t bucket_of(const char *name)
     for (; *name != '\0'; name++)
         hash = (hash ^ (unsigned char)*name) * 16777619U;
     return hash % SNK_MEMORY_BUCKETS;
-}
-
-static snk_object object_of(const char *full_name)
-{
-    if (full_name[0] == '\001')
-        return SNK_OBJECT_LATCH;
-    return full_name[0] == '\002' ? SNK_OBJECT_CONDITION : SNK_OBJECT_LOCK;
 }
 
 snk_memory_lock *snk_memory_find_locked(snk_memory_table *table, const char *full_name, bool create)
@@ -66,7 +54,7 @@ snk_memory_lock *snk_memory_find_locked(snk_memory_table *table, const char *ful
     if (lock == NULL)
         return NULL;
     memcpy(lock->name, full_name, size);
-    lock->object = object_of(full_name);
+    lock->object = snk_object_of_mark(full_name[0]);
     lock->count = lock->object == SNK_OBJECT_LOCK ? -1 : 0;
     lock->next = *bucket;
     *bucket = lock;

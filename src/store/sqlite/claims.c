@@ -1,5 +1,6 @@
 /* Acquire, renew and release of one claim, inside a transaction. */
 #include "base/clock.h"
+#include "store/sqlite/crowd.h"
 #include "store/sqlite/settle.h"
 
 static void answer_held(const snk_lock_row *row, snk_answer *answer)
@@ -20,12 +21,13 @@ static void answer_queued(snk_sqlite *store, const snk_claim_row *before, const 
     answer->run = store->sidecar->generation;
     answer->ticket = snk_ticket_make(store, &send->claim, &before->record.stamp);
     answer->look_after_ns = remaining_ns < send->lease_ns / 3 ? remaining_ns : send->lease_ns / 3;
+    snk_crowd_look_often(before, answer);
 }
 
 static bool join_queue(snk_sqlite *store, snk_lock_row *row, const snk_claim *claim, snk_answer *answer)
 {
     snk_claim_row last;
-    if (!snk_settle_before(store, row, INT64_MAX, &last) || !snk_claim_queue(store, claim, last.place + 1))
+    if (!snk_settle_before(store, row, INT64_MAX, &last) || !snk_claim_queue(store, claim, last.place + SNK_PLACE_STEP))
         return false;
     answer_queued(store, &last, &claim->send, answer);
     return true;
@@ -107,7 +109,8 @@ static bool release_queued(snk_sqlite *store, snk_lock_row *row, const snk_id *c
     if (!queued.found)
         return true;
     answer->kind = SNK_ANSWER_DONE;
-    return leave_queue(store, row, &queued);
+    /* Those behind it may have waited for it alone. */
+    return leave_queue(store, row, &queued) && snk_settle(store, row);
 }
 
 /* The acquire of the claim may still arrive, after its release. */
@@ -133,7 +136,7 @@ static bool do_release(snk_sqlite *store, snk_lock_row *row, const snk_send *sen
 void snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer)
 {
     const snk_send *send = &claim->send;
-    snk_set_resource(store, claim->name);
+    snk_set_resource(store, SNK_OBJECT_LOCK, claim->name);
     snk_lock_row row;
     bool done = false;
     switch (send->ask) {

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/glob.h"
+#include "store/sqlite/crowd.h"
 #include "store/sqlite/settle.h"
 #include "store/view.h"
 
@@ -16,17 +17,19 @@ static int64_t age_ms(const snk_sqlite *store, int64_t since_ns)
 static void show_claim(const snk_sqlite *store, sqlite3_stmt *statement, const snk_claim_row *claim, snk_view *view)
 {
     const sneck_party party = {
-        .age_ms = age_ms(store, sqlite3_column_int64(statement, 7)),
-        .pid = sqlite3_column_int64(statement, 9),
-        .owner = snk_column_text(statement, 10),
-        .host = snk_column_text(statement, 11),
-        .why = snk_column_text(statement, 12),
+        .age_ms = age_ms(store, sqlite3_column_int64(statement, 9)),
+        .pid = sqlite3_column_int64(statement, 11),
+        .owner = snk_column_text(statement, 12),
+        .host = snk_column_text(statement, 13),
+        .why = snk_column_text(statement, 14),
         .remaining_ms = (claim->expires_ns - store->now_ns) / SNK_NS_PER_MS,
+        .mode = snk_mode_word((snk_mode)claim->record.mode),
+        .units = claim->record.units,
     };
     if (claim->state == SNK_CLAIM_QUEUED)
         snk_view_waiter(view, &party);
     else
-        snk_view_hold(view, &party, claim->token_first, sqlite3_column_int(statement, 8) != 0);
+        snk_view_hold(view, &party, claim->token_first, sqlite3_column_int(statement, 10) != 0);
 }
 
 static bool show_claims(snk_sqlite *store, snk_view *view)
@@ -37,8 +40,10 @@ static bool show_claims(snk_sqlite *store, snk_view *view)
         uint64_t token = (uint64_t)sqlite3_column_int64(statement, 1);
         view->info.token = token > view->info.token ? token : view->info.token;
         snk_claim_row claim;
-        if (sqlite3_column_int64(statement, 0) == 0)
+        if (sqlite3_column_int64(statement, 0) == 0) {
+            view->info.permits = sqlite3_column_int64(statement, 7);
             continue;
+        }
         if (!snk_column_claim(store, statement, &claim))
             break;
         if (snk_fate_of(store, &claim.record.stamp, claim.expires_ns) == SNK_FATE_ALIVE)
@@ -78,7 +83,7 @@ sneck_status snk_sqlite_inspect(snk_store *base, const char *name, snk_view *vie
     sneck_status status = snk_begin(store, false, error);
     if (status != SNECK_OK)
         return status;
-    snk_set_resource(store, name);
+    snk_set_resource(store, SNK_OBJECT_LOCK, name);
     show(store, view);
     status = snk_end(store, NULL, error);
     if (status != SNECK_OK)
@@ -110,7 +115,8 @@ static sneck_status show_next(snk_sqlite *store, const char *pattern, char curso
         (void)snk_copy_text(cursor, SNK_RESOURCE_SIZE, snk_column_text(statement, 0));
         (void)sqlite3_reset(statement);
         found = strncmp(cursor, store->prefix, prefix_length) == 0;
-        matches = found && snk_glob_matches(pattern, cursor + prefix_length);
+        matches = found && snk_object_of_mark(cursor[0]) == SNK_OBJECT_LOCK &&
+                  snk_glob_matches(pattern, cursor + prefix_length);
     }
     if (matches) {
         (void)snk_copy_text(store->resource, sizeof store->resource, cursor);
@@ -145,21 +151,6 @@ sneck_status snk_sqlite_list(snk_store *base, const char *pattern, snk_view_fn c
     return status;
 }
 
-/* Ends the hold with that token; the queue moves on. */
-static void break_row(snk_sqlite *store, uint64_t token, const char *text, bool *broken_out)
-{
-    snk_lock_row row;
-    if (!snk_lock_read(store, &row) || !snk_settle(store, &row))
-        return;
-    if (row.first.found && row.first.token_first == token) {
-        *broken_out = true;
-        if (!snk_incident_add(store, &row.first, "broken", text) || !snk_claim_remove(store, &row, row.first.place) ||
-            !snk_settle(store, &row))
-            return;
-    }
-    (void)snk_lock_store(store, &row);
-}
-
 sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error)
 {
     snk_sqlite *store = snk_sqlite_of(base);
@@ -171,8 +162,8 @@ sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token,
                    store->identity.host);
     bool broken = false;
     bool uncertain = false;
-    snk_set_resource(store, name);
-    break_row(store, token, text, &broken);
+    snk_set_resource(store, SNK_OBJECT_LOCK, name);
+    snk_crowd_break(store, token, text, &broken);
     status = snk_end(store, &uncertain, error);
     if (uncertain && error != NULL)
         error->status = SNECK_UNKNOWN;

@@ -127,6 +127,8 @@ bool snk_lock_read(snk_sqlite *store, snk_lock_row *row)
         store->code = SQLITE_CORRUPT; /* claims without a lock */
     row->token = (uint64_t)sqlite3_column_int64(statement, 1);
     row->tombstones_until_ns = sqlite3_column_int64(statement, 6);
+    row->count = sqlite3_column_int64(statement, 7);
+    row->version = (uint64_t)sqlite3_column_int64(statement, 8);
     return read_claims(store, statement, row, 1);
 }
 
@@ -137,6 +139,16 @@ bool snk_lock_read_claims(snk_sqlite *store, snk_lock_row *row, int claims)
     /* A queue without holder, which no transaction leaves: the lock itself knows the highest token. */
     bool is_odd = read && row->first.found && row->first.state == SNK_CLAIM_QUEUED;
     return is_odd ? snk_lock_read(store, row) : read;
+}
+
+bool snk_claims_read(snk_sqlite *store, bool (*take)(void *context, const snk_claim_row *row), void *context)
+{
+    snk_claim_row row;
+    sqlite3_stmt *statement = prepare_with(store, SNK_SQL_READ_FROM, 1);
+    bool goes_on = true;
+    while (goes_on && step_to_claim(store, statement, &row) && row.found)
+        goes_on = take(context, &row);
+    return end_reading(store, statement) && goes_on;
 }
 
 bool snk_claim_find(snk_sqlite *store, const snk_id *claim, snk_claim_row *row)
@@ -179,8 +191,10 @@ bool snk_lock_add(snk_sqlite *store, snk_lock_row *row)
     sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_LOCK_ADD);
     if (statement == NULL)
         return false;
+    row->count = snk_object_of_mark(store->resource[0]) == SNK_OBJECT_LOCK ? -1 : 0;
     bind_token(statement, 2, row->token);
     (void)sqlite3_bind_int64(statement, 3, store->now_ns);
+    (void)sqlite3_bind_int64(statement, 4, row->count);
     row->found = snk_run(store, statement);
     return row->found;
 }
@@ -197,6 +211,8 @@ static bool add_claim(snk_sqlite *store, const snk_claim *claim, snk_claim_row *
         .stamp = snk_own_stamp(store),
         .lease_ns = claim->send.lease_ns,
         .tokens = claim->send.tokens,
+        .mode = claim->grip.mode,
+        .units = row->record.units,
     };
     char owner[SNK_OWNER_LENGTH_MAX + 1];
     (void)snprintf(owner, sizeof owner, "%s:%lld", identity->uuid, (long long)claim->thread);
@@ -221,6 +237,7 @@ bool snk_claim_queue(snk_sqlite *store, const snk_claim *claim, int64_t place)
         .place = place,
         .state = SNK_CLAIM_QUEUED,
         .expires_ns = snk_time_add(store->now_ns, claim->send.lease_ns),
+        .record.units = claim->grip.units,
     };
     return add_claim(store, claim, &row);
 }
@@ -244,25 +261,57 @@ bool snk_lock_grant(snk_sqlite *store, snk_lock_row *row, const snk_claim *claim
     return add_claim(store, claim, &row->first);
 }
 
-bool snk_lock_offer(snk_sqlite *store, snk_lock_row *row)
+bool snk_claim_offer(snk_sqlite *store, snk_claim_row *row)
 {
-    sqlite3_stmt *statement = prepare_with(store, SNK_SQL_CLAIM_OFFER, row->first.place);
+    sqlite3_stmt *statement = prepare_with(store, SNK_SQL_CLAIM_OFFER, row->place);
     if (statement == NULL)
         return false;
-    int64_t lease_ns = row->first.record.lease_ns;
-    hold(store, row, SNK_CLAIM_OFFERED, row->first.record.tokens, lease_ns < SNK_OFFER_NS ? lease_ns : SNK_OFFER_NS);
+    row->state = SNK_CLAIM_OFFERED;
     const snk_grant grant = {
-        .claim = row->first.record.claim,
-        .token_first = row->first.token_first,
-        .token_last = row->first.token_last,
+        .claim = row->record.claim,
+        .token_first = row->token_first,
+        .token_last = row->token_last,
     };
-    snk_add_grant(store, &row->first.record.stamp, &grant);
-    bind_token(statement, 3, row->first.token_last);
-    bind_token(statement, 4, row->first.token_first);
-    (void)sqlite3_bind_int(statement, 5, (int)row->first.state);
-    (void)sqlite3_bind_int64(statement, 6, row->first.expires_ns);
+    snk_add_grant(store, &row->record.stamp, &grant);
+    bind_token(statement, 3, row->token_last);
+    bind_token(statement, 4, row->token_first);
+    (void)sqlite3_bind_int(statement, 5, (int)row->state);
+    (void)sqlite3_bind_int64(statement, 6, row->expires_ns);
     (void)sqlite3_bind_int64(statement, 7, store->now_ns);
     return snk_run(store, statement);
+}
+
+bool snk_lock_offer(snk_sqlite *store, snk_lock_row *row)
+{
+    int64_t lease_ns = row->first.record.lease_ns;
+    hold(store, row, SNK_CLAIM_OFFERED, row->first.record.tokens, lease_ns < SNK_OFFER_NS ? lease_ns : SNK_OFFER_NS);
+    return snk_claim_offer(store, &row->first);
+}
+
+bool snk_claim_hold(snk_sqlite *store, const snk_claim *claim, snk_claim_row *row)
+{
+    row->state = SNK_CLAIM_HELD;
+    return add_claim(store, claim, row);
+}
+
+static bool set_number(snk_sqlite *store, snk_statement which, int64_t number)
+{
+    sqlite3_stmt *statement = prepare_with(store, which, number);
+    if (statement != NULL)
+        (void)sqlite3_bind_int64(statement, 3, store->now_ns);
+    return snk_run(store, statement);
+}
+
+bool snk_lock_set_count(snk_sqlite *store, snk_lock_row *row, int64_t count)
+{
+    row->count = count;
+    return set_number(store, SNK_SQL_LOCK_COUNT, count);
+}
+
+bool snk_lock_set_version(snk_sqlite *store, snk_lock_row *row, uint64_t version)
+{
+    row->version = version;
+    return set_number(store, SNK_SQL_LOCK_VERSION, (int64_t)version);
 }
 
 bool snk_lock_store(snk_sqlite *store, snk_lock_row *row)
@@ -270,10 +319,7 @@ bool snk_lock_store(snk_sqlite *store, snk_lock_row *row)
     if (!row->token_left)
         return true;
     row->token_left = false;
-    sqlite3_stmt *statement = prepare_with(store, SNK_SQL_LOCK_FREE, (int64_t)row->token);
-    if (statement != NULL)
-        (void)sqlite3_bind_int64(statement, 3, store->now_ns);
-    return snk_run(store, statement);
+    return set_number(store, SNK_SQL_LOCK_FREE, (int64_t)row->token);
 }
 
 bool snk_claim_renew(snk_sqlite *store, snk_claim_row *row, int64_t lease_ns)

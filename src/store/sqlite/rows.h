@@ -20,10 +20,15 @@ typedef struct snk_claim_record {
     snk_stamp stamp;
     int64_t lease_ns;
     uint32_t tokens; /* asked for */
+    uint32_t mode;   /* snk_mode */
+    uint32_t units;
     uint32_t reserved;
 } snk_claim_record;
 
-_Static_assert(sizeof(snk_claim_record) == 64, "the same for all programs that share a file");
+_Static_assert(sizeof(snk_claim_record) == 72, "the same for all programs that share a file");
+
+/* Between the places of those who come one after the other: who stands beside a holder is put right behind it. */
+#define SNK_PLACE_STEP 4
 
 typedef struct snk_claim_row {
     bool found;
@@ -40,6 +45,8 @@ typedef struct snk_lock_row {
     uint64_t token;  /* highest given out, as far as is known here */
     bool token_left; /* its holder is gone: the row of the lock must get it, unless there is a new holder */
     int64_t tombstones_until_ns;
+    int64_t count; /* see snk_tally */
+    uint64_t version;
     snk_claim_row first; /* claim; it holds the lock if any does */
     snk_claim_row second;
     bool is_all; /* there are no other claims than these two */
@@ -62,6 +69,15 @@ bool snk_lock_offer(snk_sqlite *store, snk_lock_row *row);
 /* Writes what was only noted in the row so far. */
 bool snk_lock_store(snk_sqlite *store, snk_lock_row *row);
 
+/* Sets the count of a lock that is there. */
+bool snk_lock_set_count(snk_sqlite *store, snk_lock_row *row, int64_t count);
+bool snk_lock_set_version(snk_sqlite *store, snk_lock_row *row, uint64_t version);
+
+/* Adds the asker of an acquire as one of several holders: `row` has its place, tokens and end. */
+bool snk_claim_hold(snk_sqlite *store, const snk_claim *claim, snk_claim_row *row);
+/* Makes a waiting claim a holder: `row` has its tokens and end. */
+bool snk_claim_offer(snk_sqlite *store, snk_claim_row *row);
+
 /* Adds the asker of an acquire to the queue. */
 bool snk_claim_queue(snk_sqlite *store, const snk_claim *claim, int64_t place);
 
@@ -72,6 +88,9 @@ bool snk_claim_after(snk_sqlite *store, int64_t place, snk_claim_row *row);
 
 /* Sets how long the claim lasts at least. */
 bool snk_claim_renew(snk_sqlite *store, snk_claim_row *row, int64_t lease_ns);
+/* Calls `take` with each claim, in their order. */
+bool snk_claims_read(snk_sqlite *store, bool (*take)(void *context, const snk_claim_row *row), void *context);
+
 /* Removes a claim, from the row too. */
 bool snk_claim_remove(snk_sqlite *store, snk_lock_row *row, int64_t place);
 

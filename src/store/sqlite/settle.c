@@ -1,5 +1,7 @@
 #include "store/sqlite/settle.h"
 
+#include "store/sqlite/crowd.h"
+
 snk_fate snk_fate_of(const snk_sqlite *store, const snk_stamp *stamp, int64_t expires_ns)
 {
     if (expires_ns <= store->now_ns)
@@ -13,6 +15,8 @@ bool snk_settle(snk_sqlite *store, snk_lock_row *row)
 {
     while (row->first.found) {
         const snk_claim_row *first = &row->first;
+        if (first->record.mode != SNK_MODE_EXCLUSIVE)
+            return snk_crowd_settle(store, row);
         bool holds = first->state != SNK_CLAIM_QUEUED;
         snk_fate fate = snk_fate_of(store, &first->record.stamp, first->expires_ns);
         if (fate == SNK_FATE_ALIVE && holds)

@@ -22,7 +22,10 @@ static void do_call(snk_sqlite *store, snk_call *call)
     }
     for (size_t i = 0; i < call->count && store->code == SQLITE_OK; i++) {
         call->answers[i] = (snk_answer){ .kind = SNK_ANSWER_FAILED };
-        snk_do_claim(store, &call->claims[i], &call->answers[i]);
+        if (call->claims[i].grip.object == SNK_OBJECT_LOCK && call->claims[i].grip.mode == SNK_MODE_EXCLUSIVE)
+            snk_do_claim(store, &call->claims[i], &call->answers[i]);
+        else
+            snk_do_crowd_claim(store, &call->claims[i], &call->answers[i]);
     }
     if (store->code == SQLITE_OK)
         snk_reap(store);
@@ -105,6 +108,8 @@ static const snk_store_ops sqlite_ops = {
     .inspect = snk_sqlite_inspect,
     .list = snk_sqlite_list,
     .break_hold = snk_sqlite_break,
+    .tally = snk_sqlite_tally,
+    .version = snk_sqlite_version,
     .adopt_thread = adopt_thread,
     .disown_thread = disown_thread,
     .liveness_fd = liveness_fd,
@@ -151,8 +156,9 @@ sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_o
     store->base.traits = (snk_store_traits){
         .tokens = store->place.durable ? SNK_TOKEN_DURABLE : SNK_TOKEN_TIME_FLOORED,
         .token_blocks = true,
-        .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
         .pushes_wakeups = true,
+        .modes = SNK_MODES_ALL,
+        .keeps_versions = true,
     };
     *store_out = &store->base;
     return snk_ok(error);

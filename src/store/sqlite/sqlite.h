@@ -29,7 +29,7 @@
 #define SNK_TURN_WAIT_NS (2 * SNK_NS_PER_S)
 /* Clients whose death a wait without a ticket hears of. */
 #define SNK_WATCHED_MAX 20
-#define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
+#define SNK_RESOURCE_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
 #define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
 
@@ -129,7 +129,7 @@ sneck_status snk_begin(snk_sqlite *store, bool writes, sneck_error *error);
 sneck_status snk_end(snk_sqlite *store, bool *uncertain_out, sneck_error *error);
 
 /* Notes the lock that the following steps deal with. */
-void snk_set_resource(snk_sqlite *store, const char *name);
+void snk_set_resource(snk_sqlite *store, snk_object object, const char *name);
 
 /* After the commit, wakes whoever waits with that claim. */
 void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim);
@@ -138,6 +138,14 @@ void snk_add_grant(snk_sqlite *store, const snk_stamp *stamp, const snk_grant *g
 
 /* claims.c: one request, inside a transaction. The answer counts unless store.code is an error then. */
 void snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
+
+/* crowd.c: the same for a claim that is not alone on its lock; see crowd.h. */
+void snk_do_crowd_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
+
+/* counts.c */
+sneck_status snk_sqlite_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);
+sneck_status snk_sqlite_version(snk_store *base, const char *name, const uint64_t *expected, uint64_t *version_out,
+                                sneck_error *error);
 
 /* wait.c */
 uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp *watched);

@@ -30,6 +30,7 @@ const char snk_sql_schema[] = "CREATE TABLE sneck_meta(key TEXT PRIMARY KEY, val
                               " version INTEGER,"
                               " tombstones_until_ns INTEGER,"
                               " used_ns INTEGER,"
+                              " count INTEGER,"
                               /* of a claim, for people */
                               " fair INTEGER,"
                               " pid INTEGER,"
@@ -66,7 +67,7 @@ const char snk_sql_forget_boot[] =
 #define LOCK "resource_name = ?1 AND place = 0"
 #define CLAIM "resource_name = ?1 AND place = ?2"
 /* As rows.c reads them. */
-#define COLUMNS "place, token, token_first, state, expires_ns, claim, tombstones_until_ns"
+#define COLUMNS "place, token, token_first, state, expires_ns, claim, tombstones_until_ns, count, version"
 
 const char *const snk_sql[SNK_SQL_COUNT] = {
     [SNK_SQL_BEGIN_WRITE] = "BEGIN IMMEDIATE",
@@ -76,10 +77,12 @@ const char *const snk_sql[SNK_SQL_COUNT] = {
     [SNK_SQL_READ_FROM] = "SELECT " COLUMNS " FROM sneck_lock WHERE resource_name = ?1 AND place >= ?2 ORDER BY place",
     [SNK_SQL_READ_BEFORE] = "SELECT " COLUMNS " FROM sneck_lock WHERE resource_name = ?1 AND place > 0 AND"
                             " place < ?2 ORDER BY place DESC",
-    [SNK_SQL_LOCK_ADD] = "INSERT INTO sneck_lock(resource_name, place, token, version, tombstones_until_ns, used_ns)"
-                         " VALUES(?1, 0, ?2, 0, 0, ?3)",
+    [SNK_SQL_LOCK_ADD] = "INSERT INTO sneck_lock(resource_name, place, token, version, tombstones_until_ns, used_ns,"
+                         " count) VALUES(?1, 0, ?2, 0, 0, ?3, ?4)",
     [SNK_SQL_LOCK_FREE] = "UPDATE sneck_lock SET token = ?2, used_ns = ?3 WHERE " LOCK,
     [SNK_SQL_LOCK_TOMBSTONES] = "UPDATE sneck_lock SET tombstones_until_ns = ?2 WHERE " LOCK,
+    [SNK_SQL_LOCK_COUNT] = "UPDATE sneck_lock SET count = ?2, used_ns = ?3 WHERE " LOCK,
+    [SNK_SQL_LOCK_VERSION] = "UPDATE sneck_lock SET version = ?2, used_ns = ?3 WHERE " LOCK,
     [SNK_SQL_CLAIM_ADD] = "INSERT INTO sneck_lock(resource_name, place, token, token_first, state, expires_ns, claim,"
                           " since_ns, fair, pid, owner, host, why)"
                           " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
@@ -97,7 +100,8 @@ const char *const snk_sql[SNK_SQL_COUNT] = {
                               " (SELECT max(number) FROM sneck_incident WHERE resource_name = ?1) - ?3)",
     [SNK_SQL_FLOOR_GET] = "SELECT value FROM sneck_meta WHERE key = 'floor'",
     [SNK_SQL_FLOOR_RAISE] = "UPDATE sneck_meta SET value = ?1 WHERE key = 'floor' AND value < ?1",
-    [SNK_SQL_REAP_LOOK] = "SELECT resource_name, token, version = 0 AND used_ns < ?2 AND tombstones_until_ns <= ?3"
+    [SNK_SQL_REAP_LOOK] = "SELECT resource_name, token, version = 0 AND (count <= 0 OR count IS NULL) AND used_ns < ?2 "
+                          "AND tombstones_until_ns <= ?3"
                           " AND NOT EXISTS (SELECT 1 FROM sneck_lock c WHERE c.resource_name = l.resource_name AND"
                           " c.place > 0) AND NOT EXISTS (SELECT 1 FROM sneck_incident i WHERE i.resource_name ="
                           " l.resource_name AND i.time_ms >= ?4) FROM sneck_lock l WHERE l.resource_name > ?1 AND"

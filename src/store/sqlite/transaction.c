@@ -17,9 +17,9 @@
 #define SIDECAR_LOOK_NS (10 * SNK_NS_PER_MS)
 #define REPLACED_TRIES 5
 
-void snk_set_resource(snk_sqlite *store, const char *name)
+void snk_set_resource(snk_sqlite *store, snk_object object, const char *name)
 {
-    (void)snprintf(store->resource, sizeof store->resource, "%s%s", store->prefix, name);
+    (void)snprintf(store->resource, sizeof store->resource, "%s%s%s", snk_object_mark(object), store->prefix, name);
 }
 
 static void add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_wake *wake)
