@@ -352,7 +352,10 @@ static void test_what_cannot_be_opened_says_why_without_the_password(void **stat
     expect_open(SNECK_INVALID, redis_bed_url(bed, "layout=list"));
     expect_open(SNECK_INVALID, redis_bed_url(bed, "wake=all&announce=off"));
     expect_open(SNECK_INVALID, redis_bed_url(bed, "layuot=hash"));
-    expect_open(SNECK_INVALID, redis_bed_url(bed, "timeout=soon"));
+    static const char *const times[] = { "timeout=soon", "timeout=",   "timeout=0",   "timeout=1.5",
+                                         "timeout=-1",   "timeout=2h", "timeout=0ms", "timeout=99999999999999999999" };
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+        expect_open(SNECK_INVALID, redis_bed_url(bed, times[i]));
     expect_open(SNECK_UNSUPPORTED, "redis+cluster://127.0.0.1:1,127.0.0.1:2");
     expect_open(SNECK_UNSUPPORTED, "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
     redis_bed_do(bed, "CONFIG SET requirepass something");

@@ -37,6 +37,10 @@ if heads[1] then
         end
     end
 end
+if result == 4 then
+    -- Access rules may have stopped its acquire when half a waiter was written.
+    redis.call('HDEL', queue_info, claim)
+end
 if tombstone ~= '0' then
     redis.call('ZREMRANGEBYSCORE', gone, '-inf', now_ms_text)
     redis.call('ZADD', gone, string.format('%d', now_ms + tombstone), claim)
