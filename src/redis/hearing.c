@@ -2,7 +2,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
@@ -106,11 +109,17 @@ static bool is_called(const sleeper *self)
 }
 
 /* The only place where a receiver may be cancelled: between messages. */
-static int poll_cancellably(const sleeper *self, struct pollfd polled[2])
+static long poll_cancellably(const sleeper *self, struct pollfd polled[2])
 {
-    int timeout_ms = self->until_ns == SNK_NEVER_NS ? -1 : snk_redis_poll_ms(self->until_ns);
+    struct timespec limit;
+    const struct timespec *limit_pointer = NULL;
+    if (self->until_ns != SNK_NEVER_NS) {
+        int64_t left_ns = self->until_ns - snk_now_ns();
+        limit = snk_timespec(left_ns > 0 ? left_ns : 0);
+        limit_pointer = &limit;
+    }
     pthread_setcancelstate(self->cancel_state, NULL);
-    int count = poll(polled, 2, timeout_ms);
+    long count = snk_wait_cancellably(SYS_ppoll, polled, 2, limit_pointer, NULL, 0, 0);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     return count;
 }
@@ -126,7 +135,7 @@ static bool receive_until_called(const sleeper *self, sneck_error *error)
             return true;
         struct pollfd polled[] = { { .fd = pubsub->wire.fd, .events = POLLIN },
                                    { .fd = pubsub->rouse_fd, .events = POLLIN } };
-        int count = poll_cancellably(self, polled);
+        long count = poll_cancellably(self, polled);
         atomic_store_explicit(&pubsub->sleeper, address, memory_order_release);
         if (count > 0 && polled[1].revents != 0) {
             eventfd_t value;
