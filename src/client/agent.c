@@ -12,6 +12,8 @@ void snk_agent_init(snk_agent *agent, const sneck_lock *lock, const snk_terms *t
     waiter->terms = *terms;
     waiter->once = wait_ms == 0;
     waiter->reentrant = lock->is_reentrant;
+    waiter->reserves = false;
+    waiter->thread = lock->owner == 0 ? snk_presence_thread() : 0;
     waiter->hold = NULL;
     waiter->woken = false;
     waiter->interrupted = false;

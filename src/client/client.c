@@ -55,6 +55,8 @@ static sneck_status start_locked(sneck_client *client, sneck_error *error)
         status = snk_keeper_start(client, error);
     if (status == SNECK_OK)
         status = snk_renewer_start(client, error);
+    if (status == SNECK_OK)
+        status = snk_watch_start(client, error);
     if (status == SNECK_OK && client->settings.on_event != NULL)
         status = snk_events_start(client, error);
     if (status == SNECK_OK)
@@ -98,6 +100,15 @@ static void on_news(void *context, const char *name, const snk_id *claim)
     snk_registry_unpin(&client->registry, entry);
 }
 
+static void on_link(void *context, bool is_up, const char *why)
+{
+    snk_note note = {
+        .kind = is_up ? SNECK_EVENT_CONNECTION_UP : SNECK_EVENT_CONNECTION_DOWN,
+        .status = is_up ? SNECK_OK : SNECK_UNAVAILABLE,
+    };
+    snk_events_emit(context, NULL, &note, why);
+}
+
 static sneck_status fill_identity(snk_identity *identity, sneck_error *error)
 {
     if (!snk_id_random(&identity->client))
@@ -118,6 +129,8 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .retry_ns = client->settings.retry_ms * SNK_NS_PER_MS,
         .news = on_news,
         .news_context = client,
+        .link = on_link,
+        .link_context = client,
         .log = client->settings.log,
         .log_context = client->settings.log_context,
     };
@@ -150,19 +163,24 @@ static sneck_client *new_client(void)
     snk_renewer_init(&client->renewer);
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
+    snk_watch_init(&client->watch);
+    snk_metrics_init(&client->metrics);
     (void)pthread_mutex_init(&client->start_mutex, NULL);
     client->registry.engine = &client->engine;
     client->registry.renewals = &client->renewer.timers;
     client->registry.deadlines = &client->keeper.deadlines;
+    client->registry.metrics = &client->metrics;
     return client;
 }
 
 static void free_client(sneck_client *client)
 {
+    snk_watch_deinit(client);
     snk_events_deinit(client);
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
     snk_renewer_deinit(&client->renewer);
+    snk_metrics_deinit(&client->metrics);
     snk_idpool_deinit(&client->ids);
     snk_forkmark_deinit(&client->fork);
     (void)pthread_mutex_destroy(&client->start_mutex);
@@ -176,6 +194,8 @@ static sneck_status open_client(sneck_client *client, const snk_url *url, const 
     if (status != SNECK_OK)
         return status;
     client->registry.count_max = client->settings.max_locks;
+    if (client->settings.watchdog_ms != SNECK_NEVER)
+        snk_watch_want(client, (uint32_t)client->settings.watchdog_ms);
     return open_store(client, url, error);
 }
 
@@ -271,6 +291,7 @@ void sneck_close(sneck_client *client)
     snk_gate_close(&client->gate);
     (void)pthread_mutex_lock(&client->start_mutex);
     (void)pthread_mutex_unlock(&client->start_mutex);
+    snk_watch_stop(client);
     snk_renewer_stop(client, until_ns);
     snk_keeper_stop(client);
     snk_events_stop(client);

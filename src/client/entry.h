@@ -12,6 +12,7 @@
 #include "engine/machine.h"
 
 typedef struct snk_ear snk_ear;
+typedef struct snk_class snk_class;
 
 /*
  * Lives while a handle, a hold, a waiter or a pin needs it. A pin may be set under any one of registry.mutex,
@@ -24,6 +25,7 @@ typedef struct snk_entry {
     snk_timer renewal;       /* in renewer.timers: machine.timer_at_ns */
     snk_timer deadline;      /* in keeper.deadlines: machine.deadline */
     _Atomic int64_t *mirror; /* borrowed; NULL: none; under mutex */
+    snk_class *kin;          /* of locks that are counted together with this one; borrowed from the client */
     snk_ear *ears;           /* of handles that want to hear of loss or events; under mutex */
     struct snk_entry *next;  /* in its bucket; under registry.mutex */
     snk_link link;           /* in registry.entries; under registry.mutex */

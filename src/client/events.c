@@ -1,5 +1,6 @@
 #include "client/events.h"
 
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -8,23 +9,6 @@
 #include "client/async.h"
 #include "client/client.h"
 #include "client/thread.h"
-
-const char *sneck_event_kind_name(sneck_event_kind kind)
-{
-    switch (kind) {
-    case SNECK_EVENT_ACQUIRED:
-        return "acquired";
-    case SNECK_EVENT_RELEASED:
-        return "released";
-    case SNECK_EVENT_RENEWED:
-        return "renewed";
-    case SNECK_EVENT_RENEWAL_FAILED:
-        return "renewal-failed";
-    case SNECK_EVENT_LOST:
-        return "lost";
-    }
-    return "?";
-}
 
 void snk_events_init(snk_events *events)
 {
@@ -37,11 +21,19 @@ void snk_events_init(snk_events *events)
     events->fd = -1;
 }
 
+/* What a record had. */
+static void forget(sneck_client *client, const snk_record *record)
+{
+    free(record->detail);
+    if (record->entry != NULL)
+        snk_registry_unpin(&client->registry, record->entry);
+}
+
 static void discard(sneck_client *client, snk_event_queue *queue)
 {
     snk_record record;
     while (snk_event_queue_pop(queue, &record))
-        snk_registry_unpin(&client->registry, record.entry);
+        forget(client, &record);
     snk_event_queue_deinit(queue);
 }
 
@@ -61,8 +53,8 @@ void snk_events_deinit(sneck_client *client)
 
 static bool has_listener_locked(const sneck_client *client, const snk_entry *entry)
 {
-    if (client->settings.on_event != NULL)
-        return true;
+    if (client->settings.on_event != NULL || entry == NULL)
+        return client->settings.on_event != NULL;
     for (const snk_ear *ear = entry->ears; ear != NULL; ear = ear->next)
         if (ear->on_event != NULL)
             return true;
@@ -70,10 +62,11 @@ static bool has_listener_locked(const sneck_client *client, const snk_entry *ent
 }
 
 /* Queues a copy that pins the entry; what it pushed out is added to `unpin`. */
-static size_t push_locked(snk_event_queue *queue, const snk_record *record, snk_entry **unpin)
+static size_t push_locked(snk_event_queue *queue, const snk_record *record, const char *detail, snk_entry **unpin)
 {
-    snk_entry_pin(record->entry);
-    snk_entry *dropped = snk_event_queue_push(queue, record);
+    if (record->entry != NULL)
+        snk_entry_pin(record->entry);
+    snk_entry *dropped = snk_event_queue_push(queue, record, detail);
     if (dropped == NULL)
         return 0;
     *unpin = dropped;
@@ -87,41 +80,73 @@ static void set_readable_locked(const snk_events *events, bool readable)
     (void)rc; /* the descriptor does not block: it is already as it should be */
 }
 
-static size_t queue_note_locked(sneck_client *client, const snk_record *record, bool for_callbacks, snk_entry **unpin)
+static size_t queue_note_locked(sneck_client *client, const snk_record *record, const char *detail, bool for_callbacks,
+                                snk_entry **unpin)
 {
     snk_events *events = &client->events;
     size_t count = 0;
     if (for_callbacks && snk_event_queue_is_open(&events->callbacks)) {
-        count += push_locked(&events->callbacks, record, unpin);
+        count += push_locked(&events->callbacks, record, detail, unpin);
         (void)pthread_cond_signal(&events->work);
     }
     if (snk_event_queue_is_open(&events->readers)) {
-        count += push_locked(&events->readers, record, unpin + count);
+        count += push_locked(&events->readers, record, detail, unpin + count);
         set_readable_locked(events, true);
     }
     return count;
 }
 
-size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_actions *actions, snk_entry *unpin[])
+static size_t take_locked(sneck_client *client, snk_entry *entry, const snk_note notes[], uint32_t count,
+                          const char *detail, snk_entry *unpin[])
 {
     snk_events *events = &client->events;
-    if (actions->note_count == 0 || !atomic_load_explicit(&events->is_wanted, memory_order_acquire))
-        return 0;
     bool for_callbacks = has_listener_locked(client, entry);
     int64_t time_ms = snk_wall_us() / 1000;
-    size_t count = 0;
+    size_t unpin_count = 0;
     (void)pthread_mutex_lock(&events->mutex);
-    for (uint32_t i = 0; i < actions->note_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         snk_record record = {
             .entry = entry,
-            .note = actions->notes[i],
+            .note = notes[i],
             .time_ms = time_ms,
             .number = ++events->number,
         };
-        count += queue_note_locked(client, &record, for_callbacks, unpin + count);
+        unpin_count += queue_note_locked(client, &record, detail, for_callbacks, unpin + unpin_count);
     }
     (void)pthread_mutex_unlock(&events->mutex);
-    return count;
+    return unpin_count;
+}
+
+size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_note notes[], uint32_t count,
+                              snk_entry *unpin[])
+{
+    if (!atomic_load_explicit(&client->events.is_wanted, memory_order_acquire))
+        return 0;
+    return take_locked(client, entry, notes, count, NULL, unpin);
+}
+
+void snk_events_emit(sneck_client *client, snk_entry *entry, const snk_note *note, const char *detail)
+{
+    snk_events *events = &client->events;
+    snk_entry *unpin[SNK_EVENT_CONSUMERS];
+    if (!atomic_load_explicit(&events->is_wanted, memory_order_acquire))
+        return;
+    if (entry != NULL)
+        (void)pthread_mutex_lock(&entry->mutex);
+    size_t count = take_locked(client, entry, note, 1, detail, unpin);
+    if (entry != NULL)
+        (void)pthread_mutex_unlock(&entry->mutex);
+    for (size_t i = 0; i < count; i++)
+        snk_registry_unpin(&client->registry, unpin[i]);
+}
+
+void snk_events_count(sneck_client *client, uint64_t *waiting_out, uint64_t *dropped_out)
+{
+    const snk_events *events = &client->events;
+    (void)pthread_mutex_lock(&client->events.mutex);
+    *waiting_out = events->callbacks.count + events->readers.count;
+    *dropped_out = events->callbacks.dropped + events->readers.dropped;
+    (void)pthread_mutex_unlock(&client->events.mutex);
 }
 
 void snk_events_push_done(sneck_client *client, sneck_request *request)
@@ -148,11 +173,13 @@ static void fill_event(sneck_event *event, const snk_record *record)
     const snk_note *note = &record->note;
     event->kind = note->kind;
     event->status = note->status;
+    event->cause = note->cause;
     event->token = note->token;
     event->time_ms = record->time_ms;
     event->remaining_ms = note->remaining_ns / SNK_NS_PER_MS;
-    (void)snk_copy_text(event->name, sizeof event->name, record->entry->name);
-    (void)snk_copy_text(event->message, sizeof event->message, note->message);
+    const char *message = note->message != NULL ? note->message : "";
+    (void)snk_copy_text(event->name, sizeof event->name, record->entry == NULL ? "" : record->entry->name);
+    (void)snk_copy_text(event->message, sizeof event->message, record->detail != NULL ? record->detail : message);
 }
 
 static snk_ear *next_ear_locked(const snk_entry *entry, uint64_t number)
@@ -167,6 +194,8 @@ static snk_ear *next_ear_locked(const snk_entry *entry, uint64_t number)
 static snk_ear *begin_call(sneck_client *client, const snk_record *record, sneck_event_fn *on_event, void **context)
 {
     snk_entry *entry = record->entry;
+    if (entry == NULL)
+        return NULL;
     (void)pthread_mutex_lock(&entry->mutex);
     snk_ear *ear = next_ear_locked(entry, record->number);
     if (ear != NULL) {
@@ -201,7 +230,7 @@ static void deliver(sneck_client *client, const snk_record *record)
         on_event(context, &event);
         end_call(client);
     }
-    snk_registry_unpin(&client->registry, record->entry);
+    forget(client, record);
 }
 
 static void *run(void *argument)
@@ -330,6 +359,6 @@ bool sneck_event_next(sneck_client *client, sneck_event *event_out)
     if (!found)
         return false;
     fill_event(event_out, &record);
-    snk_registry_unpin(&client->registry, record.entry);
+    forget(client, &record);
     return true;
 }

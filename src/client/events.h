@@ -41,10 +41,20 @@ sneck_status snk_events_start(sneck_client *client, sneck_error *error);
 void snk_events_stop(sneck_client *client);
 
 /*
- * Queues the notes of a step for those who listen. Up to 2 * SNK_NOTES_MAX entries, of events that were dropped, have
- * to be unpinned later: they are put into `unpin`, and their number is returned.
+ * Queues notes for those who listen. Up to 2 * `count` entries, of events that were dropped, have to be unpinned later:
+ * they are put into `unpin`, and their number is returned. `entry` is locked.
  */
-size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_actions *actions, snk_entry *unpin[]);
+size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_note notes[], uint32_t count,
+                              snk_entry *unpin[]);
+
+/*
+ * Queues one note that no step of a machine has made. `entry` (pinned, not locked) is NULL when it is about no lock;
+ * `detail` (copied; NULL or "": none) takes the place of its message.
+ */
+void snk_events_emit(sneck_client *client, snk_entry *entry, const snk_note *note, const char *detail);
+
+/* How many events wait to be told, and how many were dropped because too many waited. */
+void snk_events_count(sneck_client *client, uint64_t *waiting_out, uint64_t *dropped_out);
 
 /* The result of a request is to be told. */
 void snk_events_push_done(sneck_client *client, sneck_request *request);

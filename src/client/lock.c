@@ -62,6 +62,20 @@ static void listen_to_events(sneck_lock *lock, const sneck_lock_options *options
     (void)pthread_mutex_unlock(&lock->entry->mutex);
 }
 
+/* A lock may want the watchdog in a client that runs without one. */
+static sneck_status watch(sneck_client *client, const sneck_lock_options *options, sneck_error *error)
+{
+    if (options->watchdog_ms == SNECK_NEVER)
+        return SNECK_OK;
+    snk_watch_want(client, (uint32_t)options->watchdog_ms);
+    if (client->settings.watchdog_ms != SNECK_NEVER || !atomic_load(&client->is_started))
+        return SNECK_OK;
+    (void)pthread_mutex_lock(&client->start_mutex);
+    sneck_status status = snk_watch_start(client, error);
+    (void)pthread_mutex_unlock(&client->start_mutex);
+    return status;
+}
+
 sneck_status sneck_mutex(sneck_client *client, const char *name, const sneck_lock_options *options,
                          sneck_lock **lock_out, sneck_error *error)
 {
@@ -71,6 +85,9 @@ sneck_status sneck_mutex(sneck_client *client, const char *name, const sneck_loc
         status = snk_lock_options_load(&chosen, options, &client->settings, error);
     if (status == SNECK_OK && chosen.on_event != NULL)
         status = snk_events_start(client, error);
+    if (status != SNECK_OK)
+        return status;
+    status = watch(client, &chosen, error);
     if (status != SNECK_OK)
         return status;
     sneck_lock *lock = new_lock(client, &chosen);
@@ -104,6 +121,8 @@ static sneck_status release(sneck_lock *lock, uint64_t owner, sneck_error *error
     bool sends = turn.actions.send_count > 0 && snk_gate_enter(&client->gate);
     (void)pthread_mutex_unlock(&entry->mutex);
     snk_turn_end(&turn);
+    if (lock->owner == 0 && turn.actions.release.status != SNECK_NOT_OWNER)
+        snk_presence_drop_level();
     if (!sends)
         return snk_fail_as(error, &turn.actions.release);
     sneck_error result = turn.actions.release;
@@ -194,7 +213,13 @@ static sneck_status acquire(sneck_lock *lock, const snk_terms *terms, int64_t wa
         status = snk_client_start(lock->client, error);
     if (status == SNECK_OK)
         status = snk_wait_acquire(lock, terms, wait_ms, error);
-    return status == SNECK_OK ? tell_levels(lock, error) : status;
+    if (status != SNECK_OK) {
+        snk_metrics_refused(&lock->client->metrics, lock->entry, status);
+        return status;
+    }
+    if (lock->owner == 0)
+        snk_presence_add_level();
+    return tell_levels(lock, error);
 }
 
 sneck_status sneck_acquire(sneck_lock *lock, int64_t wait_ms, sneck_error *error)

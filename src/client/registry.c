@@ -37,6 +37,7 @@ static snk_entry *new_entry(const snk_registry *registry, const char *name, uint
     snk_timer_init(&entry->renewal);
     snk_timer_init(&entry->deadline);
     entry->hash = hash;
+    entry->kin = snk_metrics_class(registry->metrics, name);
     memcpy(entry->name, name, size);
     return entry;
 }

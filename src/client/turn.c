@@ -17,6 +17,7 @@ void snk_turn_init(snk_turn *turn, sneck_client *client, snk_entry *entry)
     turn->entry = entry;
     turn->call_renewer = false;
     turn->call_keeper = false;
+    turn->call_watch = false;
     turn->word_count = 0;
     turn->unpin_count = 0;
 }
@@ -90,6 +91,18 @@ static void find_askers_locked(snk_turn *turn, const snk_waiter *self)
     }
 }
 
+/* What a step did is told to those who listen, count and watch. */
+static void take_notes_locked(snk_turn *turn)
+{
+    sneck_client *client = turn->client;
+    snk_entry *entry = turn->entry;
+    const snk_actions *actions = &turn->actions;
+    turn->unpin_count = snk_events_take_locked(client, entry, actions->notes, actions->note_count, turn->unpin);
+    for (uint32_t i = 0; i < actions->note_count; i++)
+        if (actions->notes[i].kind == SNECK_EVENT_LOST)
+            turn->call_watch |= snk_watch_lost_locked(client, entry, &actions->notes[i]);
+}
+
 void snk_turn_take_locked(snk_turn *turn, snk_event *event)
 {
     snk_entry *entry = turn->entry;
@@ -101,8 +114,9 @@ void snk_turn_take_locked(snk_turn *turn, snk_event *event)
     if (entry->ears != NULL)
         snk_ears_follow_locked(entry, &turn->actions);
     arm_timers_locked(turn);
+    snk_metrics_take_locked(&turn->client->metrics, entry, event, &turn->actions);
     if (turn->actions.note_count > 0)
-        turn->unpin_count = snk_events_take_locked(turn->client, entry, &turn->actions, turn->unpin);
+        take_notes_locked(turn);
     if (turn->actions.send_count > 0)
         find_askers_locked(turn, event->waiter);
     free_holds_locked(turn);
@@ -156,6 +170,8 @@ void snk_turn_end(snk_turn *turn)
         snk_renewer_call(turn->client);
     if (turn->call_keeper)
         snk_keeper_call(turn->client);
+    if (turn->call_watch)
+        snk_watch_call(turn->client);
     for (size_t i = 0; i < turn->unpin_count; i++)
         snk_registry_unpin(&turn->client->registry, turn->unpin[i]);
     if (turn->actions.note_count > 0 && turn->client->settings.log != NULL)

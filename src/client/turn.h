@@ -29,6 +29,7 @@ typedef struct snk_turn {
     snk_entry *entry;
     bool call_renewer;
     bool call_keeper;
+    bool call_watch;
     size_t word_count;
     size_t unpin_count;
     _Atomic uint32_t *words[SNK_TURN_WORDS_MAX]; /* sleepers to wake */

@@ -7,7 +7,9 @@ void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_a
     renewal->interval_ns = interval_ns;
     renewal->next_at_ns = snk_time_add(sent_at_ns, interval_ns);
     renewal->renewed_at_ns = 0;
+    renewal->confirmed_at_ns = sent_at_ns;
     renewal->failures = 0;
+    renewal->is_warned = false;
 }
 
 bool snk_renewal_is_due(const snk_renewal *renewal, int64_t now_ns)
@@ -24,7 +26,9 @@ void snk_renewal_succeeded(snk_renewal *renewal, int64_t sent_at_ns, int64_t now
 {
     renewal->next_at_ns = snk_time_add(sent_at_ns, renewal->interval_ns);
     renewal->renewed_at_ns = now_ns;
+    renewal->confirmed_at_ns = sent_at_ns;
     renewal->failures = 0;
+    renewal->is_warned = false;
 }
 
 void snk_renewal_failed(snk_renewal *renewal, int64_t now_ns)

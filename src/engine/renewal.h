@@ -6,10 +6,12 @@
 #include <stdint.h>
 
 typedef struct snk_renewal {
-    int64_t interval_ns;   /* SNK_NEVER_NS: the hold is not renewed */
-    int64_t next_at_ns;    /* when the next one is due; SNK_NEVER_NS while one is in flight */
-    int64_t renewed_at_ns; /* when the last one was answered; 0: none yet */
-    uint32_t failures;     /* in a row */
+    int64_t interval_ns;     /* SNK_NEVER_NS: the hold is not renewed */
+    int64_t next_at_ns;      /* when the next one is due; SNK_NEVER_NS while one is in flight */
+    int64_t renewed_at_ns;   /* when the last one was answered; 0: none yet */
+    int64_t confirmed_at_ns; /* when the last request left whose answer showed that the claim holds */
+    uint32_t failures;       /* in a row */
+    bool is_warned;          /* it was told that the hold is at risk, since the last success */
 } snk_renewal;
 
 /* A hold begins whose lease counts from `sent_at_ns`. */

@@ -61,6 +61,7 @@ static void *work(void *context)
     if (self->part.failed)
         atomic_store_explicit(self->stop, true, memory_order_relaxed);
     memcpy(self->part.probes, self->world->probes, sizeof self->part.probes);
+    self->part.injected = self->world->injected;
     return NULL;
 }
 
@@ -69,6 +70,7 @@ static void add_part(sim_batch *batch, const sim_batch *part)
     batch->done += part->done;
     batch->events += part->events;
     batch->replayed += part->replayed;
+    batch->injected += part->injected;
     batch->hash ^= part->hash;
     for (uint32_t i = 0; i < SIM_PROBE_COUNT; i++)
         batch->probes[i] += part->probes[i];

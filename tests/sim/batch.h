@@ -21,7 +21,8 @@ typedef struct sim_batch {
     uint64_t hash; /* of all traces; does not depend on the number of threads */
     double seconds;
     uint64_t probes[SIM_PROBE_COUNT];
-    bool failed; /* the lowest seed of those that failed: */
+    uint64_t injected; /* pauses, cuts and freezes of somebody who held a lock */
+    bool failed;       /* the lowest seed of those that failed: */
     uint64_t failed_seed;
     char failure[320];
 } sim_batch;

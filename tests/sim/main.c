@@ -16,6 +16,7 @@
 #define SEEDS_FULL 200000
 #define SEEDS_TEST (SEEDS_FULL / 10)
 #define REPLAY_EVERY 100
+#define INJECTED_TEST 10000
 
 typedef struct sim_options {
     bool one;
@@ -122,7 +123,7 @@ static int run_tap(sim_options *options)
     const char *scale = getenv("SNECK_TEST_SCALE");
     batch->count = scale != NULL && strcmp(scale, "1") == 0 ? SEEDS_FULL : SEEDS_TEST;
     batch->threads = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    printf("1..3\n");
+    printf("1..4\n");
     if (!sim_batch_run(batch)) {
         puts("Bail out! not enough memory or threads");
         return 1;
@@ -137,7 +138,13 @@ static int run_tap(sim_options *options)
     printf("%s 2 - a seed that is run again takes the same course\n", replay_failed ? "not ok" : "ok");
     uint32_t unseen = print_probes(batch, "# never seen: ", false);
     printf("%s 3 - everything that must happen sometimes does\n", unseen > 0 ? "not ok" : "ok");
-    return batch->failed || unseen > 0 ? 1 : 0;
+    uint64_t wanted = (uint64_t)INJECTED_TEST;
+    bool enough = !batch->failed && batch->injected >= wanted;
+    printf("# figure: simulator: %" PRIu64 " pauses, cuts and freezes of somebody who held a lock\n", batch->injected);
+    printf("%s 4 - no call says held after its deadline, and the loss is told in time, in at least %" PRIu64
+           " pauses, cuts and freezes\n",
+           enough ? "ok" : "not ok", wanted);
+    return batch->failed || unseen > 0 || !enough ? 1 : 0;
 }
 
 int main(int argc, char **argv)

@@ -21,6 +21,9 @@ void client_on_news(sim_world *world, const sim_event *event);
 void client_on_timer(sim_world *world, const sim_event *event);
 void client_on_chase(sim_world *world, const sim_event *event);
 
+/* Asks the store whether it still has the hold of this machine, as the watchdog does. */
+void client_check(sim_world *world, sim_process *process, uint32_t lock);
+
 /* Sends what the store has to say about claims that it granted from its queue. */
 void client_carry_news(sim_world *world, uint32_t lock, const model_news *news);
 

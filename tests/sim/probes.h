@@ -49,7 +49,14 @@
     X(RELEASE_UNKNOWN, "release whose answer never came")                                                              \
     X(SHARED_OWNER, "two threads as one owner")                                                                        \
     X(DENIED, "store refused by its access rules")                                                                     \
-    X(FAIR_GRANT, "grant in fair mode")
+    X(FAIR_GRANT, "grant in fair mode")                                                                                \
+    X(RESERVED, "lost lock acquired again by the watchdog")                                                            \
+    X(ADOPTED, "lock acquired again taken over by its owner")                                                          \
+    X(RESERVE_LAPSED, "lock acquired again, for which nobody came, given back")                                        \
+    X(REVOKED, "hold ended by the watchdog")                                                                           \
+    X(CHECK_FOUND_LOSS, "loss found by a look of the watchdog")                                                        \
+    X(OWNER_DIED, "owner died with a lock held")                                                                       \
+    X(GIVEN_UP, "hold given up at the first failed renewal")
 
 #define SIM_PROBE_NAME(name, text) SIM_PROBE_##name,
 typedef enum sim_probe {
