@@ -321,6 +321,12 @@ int64_t snk_renewer_beat_ns(sneck_client *client)
     return worker == NULL ? 0 : atomic_load_explicit(&worker->beat_at_ns, memory_order_relaxed);
 }
 
+int64_t snk_renewer_asks_ns(sneck_client *client)
+{
+    const snk_worker *worker = atomic_load(&client->renewer.current);
+    return worker == NULL ? SNK_NEVER_NS : snk_batch_since_ns(worker->batch);
+}
+
 int64_t snk_renewer_pending_ns(sneck_client *client)
 {
     snk_renewer *renewer = &client->renewer;

@@ -63,6 +63,9 @@ int64_t snk_renewer_beat_ns(sneck_client *client);
 /* Since when something waits for it; SNK_NEVER_NS: nothing does. */
 int64_t snk_renewer_pending_ns(sneck_client *client);
 
+/* Since when it waits for an answer of the store; SNK_NEVER_NS: it does not. */
+int64_t snk_renewer_asks_ns(sneck_client *client);
+
 /* It has something to do. */
 void snk_renewer_call(sneck_client *client);
 /* It should look at the request. True: it must be called (after entry.mutex was given back). */

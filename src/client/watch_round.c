@@ -7,11 +7,21 @@
 
 /* The shortest time in which a server must answer a probe: one that is busy is not dead. */
 #define PROBE_NS_MIN (1 * SNK_NS_PER_S)
+#define SLOW_NS (100 * SNK_NS_PER_MS)
 
 static void tell(sneck_client *client, sneck_event_kind kind, const char *message)
 {
     snk_note note = { .kind = kind, .message = message };
     snk_events_emit(client, NULL, &note, NULL);
+}
+
+/* Those who ask see it from now on. */
+static void show(sneck_client *client)
+{
+    snk_watch *watch = &client->watch;
+    (void)pthread_mutex_lock(&watch->shown_mutex);
+    watch->shown = watch->engine;
+    (void)pthread_mutex_unlock(&watch->shown_mutex);
 }
 
 static void note(sneck_client *client, sneck_check_kind kind, snk_finding finding, uint64_t count)
@@ -22,6 +32,7 @@ static void note(sneck_client *client, sneck_check_kind kind, snk_finding findin
     if (snk_watchdog_note(&client->watch.engine, kind, finding, count, snk_now_ns()))
         snk_client_log(client, SNECK_LOG_ERROR, "event=alert check=%s finding=%s", sneck_check_kind_name(kind),
                        snk_finding_name(finding));
+    show(client);
 }
 
 static int64_t period_ns(sneck_client *client)
@@ -60,9 +71,9 @@ static bool check_renewal(sneck_client *client, snk_round *round)
     snk_finding finding = snk_watchdog_judge_renewal(engine, &facts, snk_now_ns());
     bool was_pending = engine->remedies[SNK_REMEDY_REPLACE_RENEWER].pending;
     bool failed = snk_watchdog_settle(engine, SNK_REMEDY_REPLACE_RENEWER, finding == SNK_FINDING_RENEWAL_STUCK);
+    note(client, SNECK_CHECK_RENEWAL, finding, 1);
     if (was_pending && !failed)
         tell(client, SNECK_EVENT_RECOVERED, "another renewal thread has taken over");
-    note(client, SNECK_CHECK_RENEWAL, finding, 1);
     if (snk_watchdog_choose(finding, SNECK_RECOVER_RELEASE) == SNK_REMEDY_REPLACE_RENEWER)
         replace_renewer(client);
     round->findings[SNECK_CHECK_RENEWAL] = finding;
@@ -116,13 +127,20 @@ static bool check_connection(sneck_client *client, snk_round *round)
 
 /* ---- The round ---- */
 
+/* A store that lets the renewals wait would let the watchdog wait too, which must go on looking. */
+static bool store_is_slow(sneck_client *client)
+{
+    int64_t since_ns = snk_renewer_asks_ns(client);
+    return since_ns != SNK_NEVER_NS && snk_now_ns() - since_ns >= SLOW_NS;
+}
+
 static void check_holds(sneck_client *client, bool asks_all, snk_round *round)
 {
     snk_patrol_report report;
     bool answers = round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_NONE ||
                    round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_FLAPPING;
     snk_patrol_orders orders = {
-        .asks_store = answers && round->findings[SNECK_CHECK_RENEWAL] != SNK_FINDING_RENEWAL_STUCK,
+        .asks_store = answers && !store_is_slow(client),
         .asks_all = asks_all,
     };
     snk_patrol_walk(client->watch.patrol, orders, &report);
@@ -138,14 +156,6 @@ static uint64_t failures_of(const snk_watchdog *engine)
     return engine->remedies[SNK_REMEDY_RELEASE].failed + engine->remedies[SNK_REMEDY_REACQUIRE].failed;
 }
 
-static void show(sneck_client *client)
-{
-    snk_watch *watch = &client->watch;
-    (void)pthread_mutex_lock(&watch->shown_mutex);
-    watch->shown = watch->engine;
-    (void)pthread_mutex_unlock(&watch->shown_mutex);
-}
-
 snk_round snk_watch_round(sneck_client *client, bool asks_all)
 {
     snk_watch *watch = &client->watch;
@@ -159,7 +169,6 @@ snk_round snk_watch_round(sneck_client *client, bool asks_all)
     watch->failures = failures;
     round.findings[SNECK_CHECK_RECOVERY] = failed ? SNK_FINDING_RECOVERY_FAILED : SNK_FINDING_NONE;
     note(client, SNECK_CHECK_RECOVERY, round.findings[SNECK_CHECK_RECOVERY], 1);
-    show(client);
     (void)pthread_mutex_unlock(&watch->mutex);
     return round;
 }
