@@ -147,7 +147,11 @@ typedef struct sneck_event {
  */
 typedef void (*sneck_event_fn)(void *context, const sneck_event *event);
 
-/* A log line: key=value text without newline. Called on any thread of the client; must not call sneck. */
+/*
+ * A log line without newline: key=value text, or with SNECK_LOG_JSON an object. Values are escaped; no line has a
+ * password in it. Called on the client's callback thread, so it may come late, but a slow one delays nothing else than
+ * callbacks. At most ten lines of one event a second; the next one says how many were left out.
+ */
 typedef enum sneck_log_level {
     SNECK_LOG_ERROR = 1,
     SNECK_LOG_WARNING,
@@ -155,6 +159,10 @@ typedef enum sneck_log_level {
     SNECK_LOG_DEBUG
 } sneck_log_level;
 typedef void (*sneck_log_fn)(void *context, sneck_log_level level, const char *text);
+typedef enum sneck_log_format {
+    SNECK_LOG_TEXT = 0, /* ts=2026-01-31T12:00:00.123Z level=warning event=lost lock="stock/42" token=17 */
+    SNECK_LOG_JSON /* {"ts":"2026-01-31T12:00:00.123Z","level":"warning","event":"lost","lock":"stock/42","token":17} */
+} sneck_log_format;
 
 /* The name of an event kind, such as "acquired" or "renewal-failed"; "?" for a value that is none. */
 SNECK_API const char *sneck_event_kind_name(sneck_event_kind kind);
@@ -180,6 +188,7 @@ typedef struct sneck_client_options {
     void *log_context;
     sneck_event_fn on_event; /* events of every lock of the client; NULL: none */
     void *event_context;
+    sneck_log_format log_format;
 } sneck_client_options;
 
 /* clang-format off */

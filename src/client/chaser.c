@@ -108,7 +108,8 @@ static void put_back(sneck_client *client, chase *unanswered, int64_t now_ns)
     int64_t again_at_ns = snk_time_add(now_ns, snk_backoff_ns(failures, SNK_BACKOFF_NS_MAX));
     atomic_store(&chaser->pause_until_ns, again_at_ns);
     if (now_ns >= unanswered->give_up_at_ns) {
-        snk_client_log(client, SNECK_LOG_WARNING, "event=chase-given-up lock=\"%s\"", unanswered->name);
+        const snk_log_field fields[] = { { .key = "lock", .text = unanswered->name }, { .key = NULL } };
+        snk_log_write(client, SNECK_LOG_WARNING, "chase-given-up", fields);
         forget(chaser, unanswered);
         return;
     }

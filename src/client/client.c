@@ -1,7 +1,5 @@
 #include "client/client.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,19 +29,6 @@ sneck_status snk_client_enter(sneck_client *client, sneck_error *error)
     if (status == SNECK_OK && !snk_gate_enter(&client->gate))
         status = snk_fail(error, SNECK_INVALID, 0, "the client is being closed");
     return status;
-}
-
-void snk_client_log(const sneck_client *client, sneck_log_level level, const char *format, ...)
-{
-    if (client->settings.log == NULL)
-        return;
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (length >= 0)
-        client->settings.log(client->settings.log_context, level, text);
 }
 
 /* ---- Threads ---- */
@@ -131,8 +116,8 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .news_context = client,
         .link = on_link,
         .link_context = client,
-        .log = client->settings.log,
-        .log_context = client->settings.log_context,
+        .log = client->settings.log == NULL ? NULL : snk_log_store,
+        .log_context = client,
     };
     sneck_status status = fill_identity(&config.identity, error);
     if (status == SNECK_OK)
@@ -165,6 +150,7 @@ static sneck_client *new_client(void)
     snk_events_init(&client->events);
     snk_watch_init(&client->watch);
     snk_metrics_init(&client->metrics);
+    snk_log_init(&client->log);
     (void)pthread_mutex_init(&client->start_mutex, NULL);
     client->registry.engine = &client->engine;
     client->registry.renewals = &client->renewer.timers;
@@ -180,6 +166,7 @@ static void free_client(sneck_client *client)
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
     snk_renewer_deinit(&client->renewer);
+    snk_log_deinit(&client->log);
     snk_metrics_deinit(&client->metrics);
     snk_idpool_deinit(&client->ids);
     snk_forkmark_deinit(&client->fork);
@@ -216,8 +203,10 @@ sneck_status sneck_open(const char *url, const sneck_client_options *options, sn
         status = open_client(client, &parsed, options, error);
     snk_url_deinit(&parsed);
     if (status != SNECK_OK) {
-        if (client != NULL)
+        if (client != NULL) {
+            snk_events_stop(client); /* what a store has to say about its failure is told */
             free_client(client);
+        }
         return status;
     }
     *client_out = client;
@@ -279,7 +268,7 @@ void sneck_close(sneck_client *client)
         return;
     }
     if (snk_events_is_dispatcher(client)) {
-        snk_client_log(client, SNECK_LOG_ERROR, "event=close-refused reason=callback");
+        snk_log_write(client, SNECK_LOG_ERROR, "close-refused", NULL);
         return;
     }
     int state = 0;

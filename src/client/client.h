@@ -33,6 +33,7 @@
 #include "client/gate.h"
 #include "client/idpool.h"
 #include "client/keeper.h"
+#include "client/log.h"
 #include "client/metrics.h"
 #include "client/options.h"
 #include "client/registry.h"
@@ -61,6 +62,7 @@ struct sneck_client {
     snk_events events;
     snk_watch watch;
     snk_metrics metrics;
+    snk_log log;
     pthread_mutex_t start_mutex;
 };
 
@@ -75,9 +77,5 @@ sneck_status snk_client_start(sneck_client *client, sneck_error *error);
 
 void snk_client_ref(sneck_client *client);
 void snk_client_unref(sneck_client *client);
-
-/* A line for the application's log: format as of printf. */
-void snk_client_log(const sneck_client *client, sneck_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,6 +1,7 @@
 #include "client/events.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ void snk_events_init(snk_events *events)
     snk_event_queue_init(&events->callbacks);
     snk_event_queue_init(&events->readers);
     snk_list_init(&events->done);
+    snk_list_init(&events->lines);
     events->fd = -1;
 }
 
@@ -48,6 +50,8 @@ void snk_events_deinit(sneck_client *client)
     (void)pthread_cond_destroy(&events->work);
     (void)pthread_mutex_destroy(&events->mutex);
 }
+
+static sneck_status start_locked(sneck_client *client, sneck_error *error);
 
 /* ---- In ---- */
 
@@ -129,6 +133,7 @@ void snk_events_emit(sneck_client *client, snk_entry *entry, const snk_note *not
 {
     snk_events *events = &client->events;
     snk_entry *unpin[SNK_EVENT_CONSUMERS];
+    snk_turn_log(client, entry, note, detail);
     if (!atomic_load_explicit(&events->is_wanted, memory_order_acquire))
         return;
     if (entry != NULL)
@@ -147,6 +152,53 @@ void snk_events_count(sneck_client *client, uint64_t *waiting_out, uint64_t *dro
     *waiting_out = events->callbacks.count + events->readers.count;
     *dropped_out = events->callbacks.dropped + events->readers.dropped;
     (void)pthread_mutex_unlock(&client->events.mutex);
+}
+
+/* ---- The log ---- */
+
+typedef struct line {
+    snk_link link;
+    sneck_log_level level;
+    char text[];
+} line;
+
+void snk_events_push_line(sneck_client *client, sneck_log_level level, const char *text)
+{
+    snk_events *events = &client->events;
+    size_t size = strlen(text) + 1;
+    line *made = malloc(sizeof *made + size);
+    (void)pthread_mutex_lock(&events->mutex);
+    bool fits = made != NULL && events->line_count < SNK_LOG_LINES_MAX && start_locked(client, NULL) == SNECK_OK;
+    if (fits) {
+        made->link = (snk_link){ NULL, NULL };
+        made->level = level;
+        memcpy(made->text, text, size);
+        snk_list_append(&events->lines, &made->link);
+        events->line_count++;
+        (void)pthread_cond_signal(&events->work);
+    } else {
+        events->lines_dropped++;
+    }
+    (void)pthread_mutex_unlock(&events->mutex);
+    if (!fits)
+        free(made);
+}
+
+static void write_line(sneck_client *client, snk_link *link)
+{
+    line *written = SNK_CONTAINER(link, line, link);
+    client->settings.log(client->settings.log_context, written->level, written->text);
+    free(written);
+}
+
+static snk_link *pop_line_locked(snk_events *events)
+{
+    snk_link *link = snk_list_first(&events->lines);
+    if (link != NULL) {
+        snk_list_remove(link);
+        events->line_count--;
+    }
+    return link;
 }
 
 void snk_events_push_done(sneck_client *client, sneck_request *request)
@@ -241,10 +293,14 @@ static void *run(void *argument)
     for (;;) {
         snk_record record;
         snk_link *link = snk_list_first(&events->done);
+        snk_link *written = link == NULL ? pop_line_locked(events) : NULL;
         if (link != NULL) {
             snk_list_remove(link);
             (void)pthread_mutex_unlock(&events->mutex);
             snk_request_tell(SNK_CONTAINER(link, sneck_request, done_link));
+        } else if (written != NULL) {
+            (void)pthread_mutex_unlock(&events->mutex);
+            write_line(client, written);
         } else if (snk_event_queue_pop(&events->callbacks, &record)) {
             (void)pthread_mutex_unlock(&events->mutex);
             deliver(client, &record);

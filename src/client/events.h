@@ -22,9 +22,12 @@ typedef struct snk_events {
     snk_event_queue callbacks; /* for on_event of the client and of handles */
     snk_event_queue readers;   /* for sneck_event_next */
     snk_list done;             /* requests whose `done` is to be called */
-    uint64_t number;           /* of the last event */
-    const snk_ear *calling;    /* whose on_event runs now */
-    pthread_t thread;          /* the dispatcher's */
+    snk_list lines;            /* for the application's log */
+    size_t line_count;
+    uint64_t lines_dropped;
+    uint64_t number;        /* of the last event */
+    const snk_ear *calling; /* whose on_event runs now */
+    pthread_t thread;       /* the dispatcher's */
     bool is_running;
     bool is_stopping;
     int fd;                 /* an eventfd, readable while `readers` has something; -1: not asked for */
@@ -58,6 +61,9 @@ void snk_events_count(sneck_client *client, uint64_t *waiting_out, uint64_t *dro
 
 /* The result of a request is to be told. */
 void snk_events_push_done(sneck_client *client, sneck_request *request);
+
+/* A line for the application's log; copied. When too many wait it is dropped, and counted. */
+void snk_events_push_line(sneck_client *client, sneck_log_level level, const char *text);
 
 /* The number of the last event: an ear that is made now hears of later ones. */
 uint64_t snk_events_number(sneck_client *client);

@@ -168,6 +168,7 @@ sneck_status snk_settings_load(snk_settings *settings, const snk_url *url, const
     settings->max_locks = chosen.max_locks == 0 ? SNK_LOCKS_MAX_DEFAULT : chosen.max_locks;
     settings->log = chosen.log;
     settings->log_context = chosen.log_context;
+    settings->log_format = chosen.log_format;
     settings->on_event = chosen.on_event;
     settings->event_context = chosen.event_context;
     return status;

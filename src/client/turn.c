@@ -150,15 +150,51 @@ void snk_turn_call_locked(snk_turn *turn, const snk_id *claim)
         wake_thread_locked(turn, agent);
 }
 
-static void log_notes(const snk_turn *turn)
+/* What went wrong is a warning; the rest is for those who want to know everything. */
+static sneck_log_level level_of(sneck_event_kind kind)
 {
-    for (uint32_t i = 0; i < turn->actions.note_count; i++) {
-        const snk_note *note = &turn->actions.notes[i];
-        if (note->kind == SNECK_EVENT_LOST || note->kind == SNECK_EVENT_RENEWAL_FAILED)
-            snk_client_log(turn->client, SNECK_LOG_WARNING, "event=%s token=%llu lock=\"%s\" message=\"%s\"",
-                           sneck_event_kind_name(note->kind), (unsigned long long)note->token, turn->entry->name,
-                           note->message);
+    switch (kind) {
+    case SNECK_EVENT_ACQUIRED:
+    case SNECK_EVENT_RELEASED:
+    case SNECK_EVENT_RENEWED:
+        return SNECK_LOG_DEBUG;
+    case SNECK_EVENT_RECOVERED:
+    case SNECK_EVENT_CONNECTION_UP:
+        return SNECK_LOG_INFO;
+    case SNECK_EVENT_RENEWAL_FAILED:
+    case SNECK_EVENT_LOST:
+    case SNECK_EVENT_AT_RISK:
+    case SNECK_EVENT_CONNECTION_DOWN:
+    case SNECK_EVENT_OWNER_DIED:
+    case SNECK_EVENT_STUCK:
+    case SNECK_EVENT_DEADLOCK:
+    case SNECK_EVENT_BROKEN:
+        break;
     }
+    return SNECK_LOG_WARNING;
+}
+
+void snk_turn_log(sneck_client *client, const snk_entry *entry, const snk_note *note, const char *detail)
+{
+    snk_log_field fields[SNK_LOG_FIELDS_MAX];
+    size_t count = 0;
+    if (client->settings.log == NULL)
+        return;
+    if (entry != NULL)
+        fields[count++] = (snk_log_field){ .key = "lock", .text = entry->name };
+    if (note->token != 0)
+        fields[count++] = (snk_log_field){ .key = "token", .number = (int64_t)note->token };
+    if (note->cause != SNECK_CAUSE_NONE)
+        fields[count++] = (snk_log_field){ .key = "cause", .text = sneck_cause_name(note->cause) };
+    if (note->status != SNECK_OK)
+        fields[count++] = (snk_log_field){ .key = "status", .text = sneck_status_name(note->status) };
+    if (note->took_ns > 0)
+        fields[count++] = (snk_log_field){ .key = "took_us", .number = note->took_ns / SNK_NS_PER_US };
+    const char *message = detail != NULL && detail[0] != '\0' ? detail : note->message;
+    if (message != NULL && message[0] != '\0')
+        fields[count++] = (snk_log_field){ .key = "message", .text = message };
+    fields[count].key = NULL;
+    snk_log_write(client, level_of(note->kind), sneck_event_kind_name(note->kind), fields);
 }
 
 void snk_turn_end(snk_turn *turn)
@@ -174,8 +210,8 @@ void snk_turn_end(snk_turn *turn)
         snk_watch_call(turn->client);
     for (size_t i = 0; i < turn->unpin_count; i++)
         snk_registry_unpin(&turn->client->registry, turn->unpin[i]);
-    if (turn->actions.note_count > 0 && turn->client->settings.log != NULL)
-        log_notes(turn);
+    for (uint32_t i = 0; i < turn->actions.note_count; i++)
+        snk_turn_log(turn->client, turn->entry, &turn->actions.notes[i], NULL);
 }
 
 void snk_turn_run(snk_turn *turn, sneck_client *client, snk_entry *entry, snk_event *event)

@@ -26,12 +26,16 @@ static void show(sneck_client *client)
 
 static void note(sneck_client *client, sneck_check_kind kind, snk_finding finding, uint64_t count)
 {
+    const snk_log_field fields[] = {
+        { .key = "check", .text = sneck_check_kind_name(kind) },
+        { .key = "finding", .text = snk_finding_name(finding) },
+        { .key = "count", .number = (int64_t)count },
+        { .key = NULL },
+    };
     if (finding != SNK_FINDING_NONE)
-        snk_client_log(client, SNECK_LOG_WARNING, "event=finding check=%s finding=%s count=%llu",
-                       sneck_check_kind_name(kind), snk_finding_name(finding), (unsigned long long)count);
+        snk_log_write(client, SNECK_LOG_WARNING, "finding", fields);
     if (snk_watchdog_note(&client->watch.engine, kind, finding, count, snk_now_ns()))
-        snk_client_log(client, SNECK_LOG_ERROR, "event=alert check=%s finding=%s", sneck_check_kind_name(kind),
-                       snk_finding_name(finding));
+        snk_log_write(client, SNECK_LOG_ERROR, "alert", fields);
     show(client);
 }
 
@@ -54,7 +58,8 @@ static void replace_renewer(sneck_client *client)
         return;
     }
     snk_watchdog_worked(&client->watch.engine, SNK_REMEDY_REPLACE_RENEWER, false);
-    snk_client_log(client, SNECK_LOG_ERROR, "event=replace-failed error=\"%s\"", error.message);
+    const snk_log_field fields[] = { { .key = "error", .text = error.message }, { .key = NULL } };
+    snk_log_write(client, SNECK_LOG_ERROR, "replace-failed", fields);
 }
 
 /* True when an earlier remedy did not help. */
