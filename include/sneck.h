@@ -463,6 +463,18 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_health(sneck_client *client, sneck
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_check(sneck_client *client, sneck_error *error);
 
+/* Takes a piece of text that does not end in NUL. */
+typedef void (*sneck_write_fn)(void *context, const char *text, size_t length);
+
+/*
+ * Writes everything that this client counts, as text for Prometheus (exposition format 0.0.4), by one call of `write`
+ * or more on the calling thread. No I/O. Locks are counted by class: the name up to its first '/', at most 100 classes,
+ * the rest as "other". Every series is there from the start.
+ *
+ * SNECK_OK, SNECK_INVALID, SNECK_NO_MEMORY
+ */
+SNECK_API sneck_status sneck_metrics_write(sneck_client *client, sneck_write_fn write, void *context);
+
 /* ---- Looking, and breaking by force ------------------------------------------------------------------------------ */
 
 /* Somebody who holds or waits, as the store knows it. */

@@ -43,3 +43,14 @@ sneck_status snk_name_check(const char *name, sneck_error *error)
 {
     return snk_text_check(name, "the lock's name", 1, SNK_NAME_LENGTH_MAX, error);
 }
+
+void snk_name_class(const char *name, char label[SNK_CLASS_LABEL_SIZE])
+{
+    char beginning[SNK_NAME_LENGTH_MAX + 1];
+    size_t length = strcspn(name, "/");
+    bool is_name = snk_name_check(name, NULL) == SNECK_OK;
+    if (is_name)
+        memcpy(beginning, name, length);
+    beginning[is_name ? length : 0] = '\0';
+    (void)snk_copy_text(label, SNK_CLASS_LABEL_SIZE, is_name ? beginning : "other");
+}

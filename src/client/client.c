@@ -133,14 +133,17 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .pushes_wakeups = client->store->traits.pushes_wakeups,
     };
     client->counts_levels = client->store->traits.counts_levels;
+    (void)snk_copy_text(client->metrics.backend, sizeof client->metrics.backend, client->store->ops->scheme);
     return SNECK_OK;
 }
 
 static sneck_client *new_client(void)
 {
     sneck_client *client = calloc(1, sizeof *client);
-    if (client == NULL)
+    if (client == NULL || !snk_metrics_init(&client->metrics)) {
+        free(client);
         return NULL;
+    }
     atomic_init(&client->references, 1);
     snk_forkmark_init(&client->fork);
     snk_idpool_init(&client->ids);
@@ -149,7 +152,6 @@ static sneck_client *new_client(void)
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
     snk_watch_init(&client->watch);
-    snk_metrics_init(&client->metrics);
     snk_log_init(&client->log);
     (void)pthread_mutex_init(&client->start_mutex, NULL);
     client->registry.engine = &client->engine;

@@ -11,10 +11,16 @@
 #include "client/client.h"
 #include "client/thread.h"
 
+#define NAP_NS (1 * SNK_NS_PER_MS)
+
 void snk_events_init(snk_events *events)
 {
+    pthread_condattr_t attributes;
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&events->mutex, NULL);
-    (void)pthread_cond_init(&events->work, NULL);
+    (void)pthread_cond_init(&events->work, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
     (void)pthread_cond_init(&events->returned, NULL);
     snk_event_queue_init(&events->callbacks);
     snk_event_queue_init(&events->readers);
@@ -84,6 +90,18 @@ static void set_readable_locked(const snk_events *events, bool readable)
     (void)rc; /* the descriptor does not block: it is already as it should be */
 }
 
+static void wake_locked(snk_events *events, bool is_urgent)
+{
+    if (events->sleep == SNK_SLEEP_SOUND || (is_urgent && events->sleep == SNK_SLEEP_NAP))
+        (void)pthread_cond_signal(&events->work);
+}
+
+/* What happens all day can wait for a millisecond. */
+static bool is_urgent(sneck_event_kind kind)
+{
+    return kind != SNECK_EVENT_ACQUIRED && kind != SNECK_EVENT_RELEASED && kind != SNECK_EVENT_RENEWED;
+}
+
 static size_t queue_note_locked(sneck_client *client, const snk_record *record, const char *detail, bool for_callbacks,
                                 snk_entry **unpin)
 {
@@ -91,11 +109,13 @@ static size_t queue_note_locked(sneck_client *client, const snk_record *record, 
     size_t count = 0;
     if (for_callbacks && snk_event_queue_is_open(&events->callbacks)) {
         count += push_locked(&events->callbacks, record, detail, unpin);
-        (void)pthread_cond_signal(&events->work);
+        wake_locked(events, is_urgent(record->note.kind));
     }
     if (snk_event_queue_is_open(&events->readers)) {
+        bool was_empty = events->readers.count == 0;
         count += push_locked(&events->readers, record, detail, unpin + count);
-        set_readable_locked(events, true);
+        if (was_empty)
+            set_readable_locked(events, true);
     }
     return count;
 }
@@ -134,6 +154,7 @@ void snk_events_emit(sneck_client *client, snk_entry *entry, const snk_note *not
     snk_events *events = &client->events;
     snk_entry *unpin[SNK_EVENT_CONSUMERS];
     snk_turn_log(client, entry, note, detail);
+    snk_metrics_event(&client->metrics, note->kind);
     if (!atomic_load_explicit(&events->is_wanted, memory_order_acquire))
         return;
     if (entry != NULL)
@@ -175,7 +196,7 @@ void snk_events_push_line(sneck_client *client, sneck_log_level level, const cha
         memcpy(made->text, text, size);
         snk_list_append(&events->lines, &made->link);
         events->line_count++;
-        (void)pthread_cond_signal(&events->work);
+        wake_locked(events, false);
     } else {
         events->lines_dropped++;
     }
@@ -206,7 +227,7 @@ void snk_events_push_done(sneck_client *client, sneck_request *request)
     snk_events *events = &client->events;
     (void)pthread_mutex_lock(&events->mutex);
     snk_list_append(&events->done, &request->done_link);
-    (void)pthread_cond_signal(&events->work);
+    wake_locked(events, true);
     (void)pthread_mutex_unlock(&events->mutex);
 }
 
@@ -285,10 +306,25 @@ static void deliver(sneck_client *client, const snk_record *record)
     forget(client, record);
 }
 
+/* There is nothing to do: after some work a nap, after that a sleep. */
+static void sleep_locked(snk_events *events, bool *was_busy)
+{
+    events->sleep = *was_busy ? SNK_SLEEP_NAP : SNK_SLEEP_SOUND;
+    if (*was_busy) {
+        struct timespec until = snk_timespec(snk_clock_read_ns(CLOCK_MONOTONIC) + NAP_NS);
+        (void)pthread_cond_timedwait(&events->work, &events->mutex, &until);
+    } else {
+        (void)pthread_cond_wait(&events->work, &events->mutex);
+    }
+    events->sleep = SNK_SLEEP_NONE;
+    *was_busy = false;
+}
+
 static void *run(void *argument)
 {
     sneck_client *client = argument;
     snk_events *events = &client->events;
+    bool was_busy = false;
     (void)pthread_mutex_lock(&events->mutex);
     for (;;) {
         snk_record record;
@@ -307,10 +343,11 @@ static void *run(void *argument)
         } else if (events->is_stopping) {
             break;
         } else {
-            (void)pthread_cond_wait(&events->work, &events->mutex);
+            sleep_locked(events, &was_busy);
             continue;
         }
         (void)pthread_mutex_lock(&events->mutex);
+        was_busy = true;
     }
     (void)pthread_mutex_unlock(&events->mutex);
     return NULL;

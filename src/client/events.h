@@ -15,6 +15,16 @@
 
 #define SNK_EVENT_CONSUMERS 2
 
+/*
+ * Waking a thread costs more than everything else about an event. So a dispatcher that has just been busy naps for a
+ * moment before it sleeps, and only what is urgent wakes it from that.
+ */
+typedef enum snk_sleep {
+    SNK_SLEEP_NONE,
+    SNK_SLEEP_NAP,
+    SNK_SLEEP_SOUND
+} snk_sleep;
+
 typedef struct snk_events {
     pthread_mutex_t mutex;     /* a leaf: nothing is taken under it, and it is not held while a callback runs */
     pthread_cond_t work;       /* the dispatcher has something to do */
@@ -28,6 +38,7 @@ typedef struct snk_events {
     uint64_t number;        /* of the last event */
     const snk_ear *calling; /* whose on_event runs now */
     pthread_t thread;       /* the dispatcher's */
+    snk_sleep sleep;        /* of the dispatcher */
     bool is_running;
     bool is_stopping;
     int fd;                 /* an eventfd, readable while `readers` has something; -1: not asked for */

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/name.h"
 
 #define US SNK_NS_PER_US
 #define MS SNK_NS_PER_MS
@@ -17,11 +18,6 @@ const snk_bounds snk_bounds_of_leases = { .ns = { 1 * MS, 5 * MS, 10 * MS, 50 * 
 const snk_bounds snk_bounds_of_requests = { .ns = { 10 * US, 50 * US, 100 * US, 250 * US, 500 * US, 1 * MS, 2500 * US,
                                                     5 * MS, 10 * MS, 25 * MS, 50 * MS, 100 * MS, 500 * MS, 1 * S,
                                                     3 * S } };
-
-void snk_metrics_init(snk_metrics *metrics)
-{
-    memset(metrics, 0, sizeof *metrics);
-}
 
 void snk_metrics_deinit(snk_metrics *metrics)
 {
@@ -48,25 +44,30 @@ static snk_class *new_class(const char *label)
     return made;
 }
 
+/* Without memory, or when there are too many, locks are counted together with others. */
 static snk_class *add_class(snk_metrics *metrics, const char *label)
 {
     size_t count = atomic_load_explicit(&metrics->class_count, memory_order_relaxed);
-    if (count > SNK_CLASSES_MAX)
-        return metrics->classes[SNK_CLASSES_MAX];
-    metrics->classes[count] = new_class(count == SNK_CLASSES_MAX ? "other" : label);
-    if (metrics->classes[count] != NULL)
-        atomic_store_explicit(&metrics->class_count, count + 1, memory_order_release);
-    return metrics->classes[count];
+    snk_class *made = count > SNK_CLASSES_MAX ? NULL : new_class(label);
+    if (made == NULL)
+        return metrics->classes[0];
+    metrics->classes[count] = made;
+    atomic_store_explicit(&metrics->class_count, count + 1, memory_order_release);
+    return made;
+}
+
+bool snk_metrics_init(snk_metrics *metrics)
+{
+    memset(metrics, 0, sizeof *metrics);
+    metrics->classes[0] = new_class("other");
+    atomic_init(&metrics->class_count, 1);
+    return metrics->classes[0] != NULL;
 }
 
 snk_class *snk_metrics_class(snk_metrics *metrics, const char *name)
 {
-    char beginning[SNK_NAME_LENGTH_MAX + 1];
-    char label[SNK_CLASS_LABEL_MAX + 1];
-    size_t length = strcspn(name, "/");
-    memcpy(beginning, name, length);
-    beginning[length] = '\0';
-    (void)snk_copy_text(label, sizeof label, beginning);
+    char label[SNK_CLASS_LABEL_SIZE];
+    snk_name_class(name, label);
     snk_class *found = find_class(metrics, label);
     return found != NULL ? found : add_class(metrics, label);
 }
@@ -107,8 +108,6 @@ static void count_note(snk_metrics *metrics, const snk_entry *entry, const snk_n
     raise_counter(&metrics->events[note->kind]);
     if (note->kind == SNECK_EVENT_RENEWED)
         count_renewal(metrics, entry, note);
-    if (kin == NULL)
-        return;
     if (note->kind == SNECK_EVENT_ACQUIRED) {
         raise_counter(&kin->attempts[SNECK_OK]);
         snk_histogram_add(&kin->waits, &snk_bounds_of_locks, note->took_ns);
@@ -144,9 +143,15 @@ void snk_metrics_take_locked(snk_metrics *metrics, const snk_entry *entry, const
         count_note(metrics, entry, &actions->notes[i]);
 }
 
+void snk_metrics_event(snk_metrics *metrics, sneck_event_kind kind)
+{
+    if (!metrics->is_off)
+        raise_counter(&metrics->events[kind]);
+}
+
 void snk_metrics_refused(snk_metrics *metrics, const snk_entry *entry, sneck_status status)
 {
-    if (!metrics->is_off && entry->kin != NULL && status < SNK_STATUS_COUNT)
+    if (!metrics->is_off && status < SNK_STATUS_COUNT)
         raise_counter(&entry->kin->attempts[status]);
 }
 

@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/name.h"
 #include "client/entry.h"
 #include "client/histogram.h"
 #include "engine/machine.h"
@@ -23,7 +24,6 @@
 #include "sneck.h"
 
 #define SNK_CLASSES_MAX 100
-#define SNK_CLASS_LABEL_MAX 64
 #define SNK_STATUS_COUNT (SNECK_NO_MEMORY + 1)
 #define SNK_CAUSE_COUNT (SNECK_CAUSE_OWNER_DIED + 1)
 #define SNK_EVENT_KIND_COUNT (SNECK_EVENT_BROKEN + 1)
@@ -38,12 +38,12 @@ struct snk_class {
     snk_histogram waits;
     snk_histogram holds;
     snk_histogram hand_offs; /* inside this process */
-    char label[SNK_CLASS_LABEL_MAX + 1];
+    char label[SNK_CLASS_LABEL_SIZE];
 };
 
 typedef struct snk_metrics {
     bool is_off;                             /* nothing is counted; set before anything happens */
-    snk_class *classes[SNK_CLASSES_MAX + 1]; /* owned; added under registry.mutex; the last is `other` */
+    snk_class *classes[SNK_CLASSES_MAX + 1]; /* owned; added under registry.mutex; the first is `other` */
     _Atomic size_t class_count;              /* stored (release) after the class, loaded (acquire) by readers */
     snk_counter events[SNK_EVENT_KIND_COUNT];
     snk_histogram margins;  /* what was left of the lease when a renewal succeeded */
@@ -54,6 +54,7 @@ typedef struct snk_metrics {
     snk_histogram requests[SNK_ASK_COUNT]; /* how long the store took */
     snk_counter answers[SNK_ASK_COUNT][SNK_ANSWER_COUNT];
     snk_counter errors[SNK_STATUS_COUNT]; /* of requests that failed or were not answered */
+    char backend[16];                     /* the scheme of the store */
 } snk_metrics;
 
 /* Of waits, holds and hand-offs; of margins and lateness; of requests. */
@@ -61,15 +62,18 @@ extern const snk_bounds snk_bounds_of_locks;
 extern const snk_bounds snk_bounds_of_leases;
 extern const snk_bounds snk_bounds_of_requests;
 
-void snk_metrics_init(snk_metrics *metrics);
+/* False when out of memory. */
+bool snk_metrics_init(snk_metrics *metrics);
 void snk_metrics_deinit(snk_metrics *metrics);
 
-/* The class of a name, made if need be; NULL when out of memory. Under registry.mutex. */
+/* The class of a name, made if need be. Under registry.mutex. */
 snk_class *snk_metrics_class(snk_metrics *metrics, const char *name);
 
 /* A step was taken. */
 void snk_metrics_take_locked(snk_metrics *metrics, const snk_entry *entry, const snk_event *event,
                              const snk_actions *actions);
+/* Something happened that no step of a machine has noted. */
+void snk_metrics_event(snk_metrics *metrics, sneck_event_kind kind);
 /* An acquire ended otherwise than by SNECK_OK. */
 void snk_metrics_refused(snk_metrics *metrics, const snk_entry *entry, sneck_status status);
 
