@@ -151,8 +151,7 @@ static bool serve_page(void *context, const char *path, snk_page_text *page)
 
 /* ---- Where it goes ---- */
 
-static int listen_until_signal(const snk_cli *cli, struct exporter *exporter, const char *address,
-                               const snk_signals *signals)
+static int listen_until_signal(const snk_cli *cli, struct exporter *exporter, const char *address, snk_signals *signals)
 {
     char problem[160];
     int number = 0;
@@ -219,7 +218,7 @@ static int print_once(const snk_cli *cli, struct exporter *exporter, const char 
     return code;
 }
 
-static int export(const snk_cli *cli, const struct options *options, const char *pattern, const snk_signals *signals)
+static int export(const snk_cli *cli, const struct options *options, const char *pattern, snk_signals *signals)
 {
     sneck_client_options client_options = SNECK_CLIENT_OPTIONS_INIT;
     struct exporter exporter = { .pattern = pattern };

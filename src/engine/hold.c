@@ -136,7 +136,7 @@ void snk_hold_revoke(snk_step *step, uint64_t owner, uint64_t token, sneck_cause
     if (hold == NULL || hold->owner != owner || owner == 0 || hold->token != token)
         return;
     /* Its owner is told, and may yet write something: from here on only the token protects. That was asked for. */
-    if (!SNK_BUGGY(38))
+    if (!SNK_BUGGY(92))
         snk_step_chase(step, &hold->claim, hold->terms.lease_ns, 0, false);
     snk_hold_lose(step, cause);
 }
@@ -162,28 +162,32 @@ void snk_hold_reenter(snk_step *step, snk_waiter *waiter)
     snk_step_decide_as(step, waiter, SNECK_OK, "");
 }
 
-void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
+void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_gift *gift)
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = waiter->hold;
     assert(hold != NULL && machine->hold == NULL);
     waiter->hold = NULL;
     *hold = (snk_hold){
-        .claim = send->claim,
+        .claim = gift->claim,
         .terms = waiter->terms,
         .owner = waiter->owner,
-        .token = answer->token_first,
-        .token_first = answer->token_first,
-        .token_last = answer->token_last,
+        .token = gift->token_first,
+        .token_first = gift->token_first,
+        .token_last = gift->token_last,
+        .units = gift->units,
         .granted_at_ns = step->now_ns,
         .since_ns = step->now_ns,
         .thread = waiter->thread,
     };
     machine->hold = hold;
-    int64_t counts_from_ns = SNK_BUGGY(3) ? step->now_ns : send->sent_at_ns;
-    snk_deadline_set(&machine->deadline, snk_deadline_of(counts_from_ns, send->lease_ns));
-    snk_renewal_begin(&hold->renewal, waiter->terms.renew_ns, send->sent_at_ns);
-    set_state(machine, true, waiter->reserves && !SNK_BUGGY(36) ? 0 : 1, 0);
+    int64_t counts_from_ns = SNK_BUGGY(3) ? step->now_ns : gift->counts_from_ns;
+    snk_deadline_set(&machine->deadline, snk_deadline_of(counts_from_ns, gift->lease_ns));
+    if (gift->offered && !SNK_BUGGY(40))
+        snk_renewal_begin_offer(&hold->renewal, waiter->terms.renew_ns, step->now_ns);
+    else
+        snk_renewal_begin(&hold->renewal, waiter->terms.renew_ns, gift->counts_from_ns);
+    set_state(machine, true, waiter->reserves && !SNK_BUGGY(90) ? 0 : 1, 0);
     waiter->token = hold->token;
     snk_step_decide_as(step, waiter, SNECK_OK, "");
     if (waiter->reserves) {
@@ -215,8 +219,9 @@ static bool has_handoff_budget(const snk_step *step)
     const snk_machine *machine = step->machine;
     const snk_hold *hold = machine->hold;
     int64_t left_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
+    int64_t lease_ns = hold->renewal.is_offer ? snk_offer_life_ns(hold->terms.lease_ns) : hold->terms.lease_ns;
     return !machine->closing && !hold->terms.fair && (hold->token < hold->token_last || SNK_BUGGY(25)) &&
-           step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > hold->terms.lease_ns / 3;
+           step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > lease_ns / 3;
 }
 
 bool snk_hold_is_takeable(const snk_step *step, const snk_waiter *waiter)
@@ -362,6 +367,19 @@ void snk_hold_extend(snk_step *step, uint64_t owner, int64_t lease_ns)
     step->actions->pending = true;
 }
 
+/*
+ * The claim is released, but not before its lease is over by every clock: so long it shields what its owner has begun in
+ * good faith.
+ */
+static void chase_when_over(snk_step *step)
+{
+    const snk_hold *hold = step->machine->hold;
+    int64_t over_ns = snk_deadline_peek(&step->machine->deadline) + hold->terms.lease_ns / SNK_DRIFT_DIVISOR;
+    if (SNK_BUGGY(95))
+        over_ns = 0;
+    snk_step_chase(step, &hold->claim, hold->terms.lease_ns, over_ns + SNK_MARGIN_NS, false);
+}
+
 static void renewal_failed(snk_step *step, const sneck_error *error)
 {
     snk_hold *hold = step->machine->hold;
@@ -378,11 +396,7 @@ static void renewal_failed(snk_step *step, const sneck_error *error)
         (void)snk_step_note(step, SNECK_EVENT_AT_RISK, hold->token, error->status, "renewals fail again and again");
         return;
     }
-    /* The claim itself shields what its owner has begun for as long as its lease may last. */
-    int64_t over_ns = snk_deadline_peek(&step->machine->deadline) + hold->terms.lease_ns / SNK_DRIFT_DIVISOR;
-    if (SNK_BUGGY(41))
-        over_ns = 0;
-    snk_step_chase(step, &hold->claim, hold->terms.lease_ns, over_ns + SNK_MARGIN_NS, false);
+    chase_when_over(step);
     snk_hold_lose(step, SNECK_CAUSE_GIVEN_UP);
 }
 
@@ -392,10 +406,11 @@ static void checked(snk_step *step, const snk_send *send, const snk_answer *answ
     snk_hold *hold = step->machine->hold;
     switch (answer->kind) {
     case SNK_ANSWER_HELD:
-        /* A token of 0 is not known to the store; another one than ours means that the claim was tampered with. */
-        if (answer->token_first != 0 && answer->token_first != hold->token_first)
+        /* A token of 0 is not known to the store. With another one than ours the grant that we know of has ended. */
+        if (answer->token_first != 0 && answer->token_first != hold->token_first) {
+            chase_when_over(step);
             snk_hold_lose(step, SNECK_CAUSE_GONE);
-        else if (send->sent_at_ns > hold->renewal.confirmed_at_ns)
+        } else if (send->sent_at_ns > hold->renewal.confirmed_at_ns)
             hold->renewal.confirmed_at_ns = send->sent_at_ns;
         return;
     case SNK_ANSWER_BUSY:
@@ -408,7 +423,7 @@ static void checked(snk_step *step, const snk_send *send, const snk_answer *answ
         return;
     case SNK_ANSWER_FAILED:
     case SNK_ANSWER_UNCERTAIN:
-        if (SNK_BUGGY(39))
+        if (SNK_BUGGY(93))
             snk_hold_lose(step, SNECK_CAUSE_GONE);
         return;
     }
@@ -423,11 +438,23 @@ static int64_t lateness(const snk_hold *hold, int64_t margin_ns)
     return late_ns > 0 ? late_ns : 0;
 }
 
+/*
+ * The grant was announced while a request about the claim was on its way. Whatever the store answered before it made
+ * the grant is of no interest any more; only that the claim holds the lock, or is gone, was said after it.
+ */
+static bool was_overtaken(const snk_hold *hold, const snk_send *send, snk_answer_kind kind)
+{
+    bool before = send->sent_at_ns <= hold->granted_at_ns && !SNK_BUGGY(39);
+    return before && kind != SNK_ANSWER_HELD && kind != SNK_ANSWER_GONE;
+}
+
 void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer)
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
     int64_t margin_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
+    if (was_overtaken(hold, send, answer->kind))
+        return;
     if (send->check) {
         checked(step, send, answer);
         return;

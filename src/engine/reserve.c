@@ -21,7 +21,7 @@ static bool is_for(const snk_machine *machine, uint64_t owner)
 
 bool snk_reserve_is_takeable(const snk_machine *machine, const snk_waiter *waiter)
 {
-    bool is_his = is_for(machine, waiter->owner) || (SNK_BUGGY(40) && snk_reserve_is_there(machine));
+    bool is_his = is_for(machine, waiter->owner) || (SNK_BUGGY(94) && snk_reserve_is_there(machine));
     return is_his && !waiter->reserves && !snk_seek_is_active(&waiter->seek) &&
            snk_hold_find_lost(machine, waiter->owner) == NULL && snk_terms_match(&waiter->terms, &machine->hold->terms);
 }
@@ -30,14 +30,14 @@ bool snk_reserve_is_takeable(const snk_machine *machine, const snk_waiter *waite
 static void limit(snk_step *step)
 {
     snk_hold *hold = step->machine->hold;
-    hold->since_ns = SNK_BUGGY(37) ? SNK_NEVER_NS : snk_time_add(step->now_ns, hold->terms.lease_ns);
+    hold->since_ns = SNK_BUGGY(91) ? SNK_NEVER_NS : snk_time_add(step->now_ns, hold->terms.lease_ns);
 }
 
 void snk_reserve_begin(snk_step *step, snk_waiter *waiter)
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
-    hold->owner = SNK_BUGGY(36) ? waiter->owner : 0;
+    hold->owner = SNK_BUGGY(90) ? waiter->owner : 0;
     hold->reserved_for = waiter->owner;
     hold->since_ns = SNK_NEVER_NS;
     if (snk_hold_find_lost(machine, waiter->owner) == NULL)

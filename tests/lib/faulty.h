@@ -24,13 +24,14 @@ typedef struct test_faulty {
     snk_store *inner;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    test_fault faults[3];  /* by snk_ask; under mutex */
-    unsigned epochs[3];    /* goes up when calls that hang may go on; under mutex */
-    atomic_bool is_deaf;   /* whoever waits sleeps until it is cancelled */
-    unsigned hanging;      /* calls that hang; under mutex */
-    atomic_uint calls[3];  /* by snk_ask */
-    atomic_uint claims[3]; /* in them */
-    atomic_uint checks;    /* claims that were looked up */
+    test_fault faults[3];   /* by snk_ask; under mutex */
+    unsigned epochs[3];     /* goes up when calls that hang may go on; under mutex */
+    atomic_bool is_deaf;    /* whoever waits sleeps until it is cancelled */
+    atomic_uint deaf_waits; /* begun so far */
+    unsigned hanging;       /* calls that hang; under mutex */
+    atomic_uint calls[3];   /* by snk_ask */
+    atomic_uint claims[3];  /* in them */
+    atomic_uint checks;     /* claims that were looked up */
 } test_faulty;
 
 /* Puts itself between a client that was just opened and its store. It goes with the client. */

@@ -1,5 +1,5 @@
 /* The machine under the watchdog: looks, holds that are given up or revoked, and locks acquired again after loss. */
-#include "machine_bed.h"
+#include "machine_world.h"
 
 static bool has_note(const world *w, sneck_event_kind kind)
 {
@@ -38,6 +38,7 @@ static void fail_renewal(world *w)
 /* A look of the watchdog at the present hold, and what the store says to it. */
 static void look(world *w, snk_answer answer)
 {
+    w->now_ns += MS;
     snk_send send = {
         .ask = SNK_ASK_RENEW,
         .claim = w->machine.hold->claim,
@@ -150,6 +151,7 @@ static void test_a_look_that_finds_it_gone_or_taken_is_loss_now(void **state)
     assert_int_equal(note_of(w, SNECK_EVENT_LOST).cause, SNECK_CAUSE_TAKEN);
     (void)acquired(w, 3);
     look(w, (snk_answer){ .kind = SNK_ANSWER_HELD, .token_first = 7, .token_last = 7 });
+    assert_true(only_send(w, SNK_ASK_RELEASE).chase);
     assert_true(has_note(w, SNECK_EVENT_LOST));
 }
 
@@ -381,6 +383,8 @@ static void test_an_owner_that_helped_itself_needs_no_rescue(void **state)
     assert_decided(&waiter, SNECK_CANCELED);
     (void)only_send(w, SNK_ASK_RELEASE);
 }
+
+#define MACHINE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {

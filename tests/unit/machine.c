@@ -1,5 +1,5 @@
-/* The lock machine, event by event, with a clock and a store that are only numbers here. */
-#include "machine_bed.h"
+/* The lock machine, event by event. */
+#include "machine_world.h"
 
 static void test_a_free_lock_is_had_by_one_round_trip(void **state)
 {
@@ -517,6 +517,7 @@ static void test_a_release_nobody_answered_is_repeated(void **state)
 
 int main(void)
 {
+#define MACHINE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         MACHINE_TEST(test_a_free_lock_is_had_by_one_round_trip),
         MACHINE_TEST(test_255_levels_and_not_one_more),

@@ -1,6 +1,6 @@
-/* One lock machine, event by event, with a clock and a store that are only numbers here. */
-#ifndef SNK_TEST_MACHINE_BED_H
-#define SNK_TEST_MACHINE_BED_H
+/* For tests of the lock machine, event by event: a clock and a store that are only numbers here. */
+#ifndef SNK_TEST_MACHINE_WORLD_H
+#define SNK_TEST_MACHINE_WORLD_H
 
 #include "test.h"
 
@@ -150,7 +150,5 @@ static inline void queue_up(world *w, snk_waiter *waiter)
     reply(w, only_send(w, SNK_ASK_ACQUIRE), SNK_ANSWER_QUEUED);
     assert_false(waiter->decided);
 }
-
-#define MACHINE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 #endif
