@@ -21,8 +21,8 @@ typedef struct snk_class snk_class;
 
 /* What makes an entry another one. */
 typedef struct snk_entry_key {
-    snk_object object;
-    snk_mode mode;
+    snk_object object : 8;
+    snk_mode mode : 8;
     uint32_t units;
     uint64_t owner; /* of its single user; 0: anybody's */
 } snk_entry_key;

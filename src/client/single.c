@@ -186,7 +186,7 @@ static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
     bool shown = levels > 0 && (levels > 1 || entry->machine.hold->shown_levels > 1);
     if (shown) {
         snk_event event = { .kind = SNK_EVENT_EXTEND, .owner = owner, .lease_ns = entry->machine.hold->terms.lease_ns };
-        entry->machine.hold->shown_levels = levels;
+        entry->machine.hold->shown_levels = (uint16_t)levels;
         snk_turn_take_locked(&turn, &event);
     }
     (void)pthread_mutex_unlock(&entry->mutex);

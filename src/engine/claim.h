@@ -13,8 +13,8 @@
 #include "base/ids.h"
 #include "sneck.h"
 
-/* How the watchdog looks after a hold; small, because each hold has its own. */
-typedef struct snk_care {
+/* How the watchdog looks after a hold. Without padding at its end, because each hold and each handle has its own. */
+typedef struct __attribute__((packed)) snk_care {
     uint32_t watchdog_ms; /* it is looked at so often; 0: not at all */
     uint32_t stuck_ms;    /* its owner may be blocked or stopped for so long; 0: for ever */
     uint32_t max_hold_ms; /* it may last so long; 0: for ever */

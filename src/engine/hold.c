@@ -90,7 +90,7 @@ void snk_hold_lose(snk_step *step, sneck_cause cause)
     if (hold->owner == 0) {
         snk_step_free_hold(step, hold);
     } else {
-        hold->levels = levels;
+        hold->levels = (uint16_t)levels;
         snk_list_append(&machine->lost, &hold->link);
         snk_machine_wake_owner(step, hold->owner);
     }
@@ -120,7 +120,7 @@ void snk_hold_settle(snk_step *step)
 
 static void release_lost(snk_step *step, snk_hold *hold)
 {
-    hold->levels = SNK_BUGGY(20) ? 0 : hold->levels - 1;
+    hold->levels = SNK_BUGGY(20) ? 0 : (uint16_t)(hold->levels - 1);
     if (hold->levels == 0) {
         snk_list_remove(&hold->link);
         snk_reserve_on_debt_paid(step, hold->owner);
@@ -384,7 +384,7 @@ static void renewal_failed(snk_step *step, const sneck_error *error)
 {
     snk_hold *hold = step->machine->hold;
     const snk_care *care = &hold->terms.care;
-    snk_renewal_failed(&hold->renewal, step->now_ns);
+    snk_renewal_failed(&hold->renewal, hold->terms.renew_ns, step->now_ns);
     if (hold->owner == 0)
         return;
     (void)snk_step_note(step, SNECK_EVENT_RENEWAL_FAILED, hold->token, error->status,
@@ -468,7 +468,7 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
         }
         /* An extend by less than the hold's own lease says nothing about when that one must be renewed. */
         if (send->lease_ns >= hold->terms.lease_ns)
-            snk_renewal_succeeded(&hold->renewal, send->sent_at_ns, step->now_ns);
+            snk_renewal_succeeded(&hold->renewal, hold->terms.renew_ns, send->sent_at_ns, step->now_ns);
         if (hold->owner != 0) {
             snk_note *note = snk_step_note(step, SNECK_EVENT_RENEWED, hold->token, SNECK_OK, "");
             note->took_ns = margin_ns;

@@ -79,17 +79,19 @@ typedef struct snk_hold {
     uint64_t token;       /* of the present owner */
     uint64_t token_first; /* of the block, as the store shows it */
     uint64_t token_last;
-    uint32_t units;        /* of a permit, as the store granted it */
     int64_t granted_at_ns; /* when the store's grant was asked for: the hand-off budget counts from here */
     int64_t since_ns;      /* since when its owner has it; idle: nobody has it; reserved: until when it is kept */
     uint64_t reserved_for; /* acquired again in the background, for this owner (owner is 0): see reserve.c; 0: not */
     snk_renewal renewal;
+    uint32_t units;        /* of a permit, as the store granted it */
     int32_t thread;        /* the kernel's id of the thread that owns it; 0: a handle does */
-    uint32_t levels;       /* of the owner, once the hold is lost (while it lasts they are in the state word) */
-    uint32_t shown_levels; /* what a store that counts levels was told last; the client's */
+    uint16_t levels;       /* of the owner, once the hold is lost (while it lasts they are in the state word) */
+    uint16_t shown_levels; /* what a store that counts levels was told last; the client's */
     uint8_t reported;      /* what the watchdog has said about its owner; the client's */
-    snk_link link;         /* in machine.lost */
-    struct snk_hold *next_freed;
+    union {
+        snk_link link;               /* in machine.lost */
+        struct snk_hold *next_freed; /* in snk_actions.freed: it is in no list then */
+    };
 } snk_hold;
 
 typedef struct snk_waiter {
