@@ -4,7 +4,7 @@
 
 #include "store/redis/redis.h"
 
-#define SNK_RUN_ARGUMENTS_MAX 12
+#define SNK_RUN_ARGUMENTS_MAX 13
 
 /* One script to run, with the keys of a lock. Borrowed until it is formatted. */
 typedef struct snk_run {

@@ -20,7 +20,23 @@ if holding == claim then
         redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
     end
 end
-if heads[1] then
+if holding == 'crowd' then
+    --@include grant
+    --@include queue
+    --@include layout_holder
+    local object = 'lock'
+    --@include layout_crowd
+    gather(DAY_MS)
+    local ended, _, whose = finish(claim, kind, false)
+    result = ended and 5 or 4
+    if ended and channel ~= '' then
+        redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+    elseif redis.call('ZSCORE', queue_until, claim) then
+        result = 5
+        leave(claim)
+    end
+    settle(nil, nil)
+elseif heads[1] then
     --@include grant
     --@include queue
     if result == 5 then
@@ -41,11 +57,5 @@ if result == 4 then
     -- Access rules may have stopped its acquire when half a waiter was written.
     redis.call('HDEL', queue_info, claim)
 end
-if tombstone ~= '0' then
-    redis.call('ZREMRANGEBYSCORE', gone, '-inf', now_ms_text)
-    redis.call('ZADD', gone, string.format('%d', now_ms + tombstone), claim)
-    if redis.call('PTTL', gone) < tonumber(tombstone) then
-        redis.call('PEXPIRE', gone, tombstone)
-    end
-end
+--@include bury
 return { result }

@@ -2,6 +2,8 @@
 -- A waiter's entry in queue_info: `<lease> <tokens> <fair> <wake> <owner> <pid> <since> <host> <why>`.
 local mended_ttl, mended_owner, mended_queue = 0, 0, 0
 local OFFER_MS, OFFER_MS_TEXT = 2000, '2000'
+-- Grants those who do not want to be alone; with the layout's crowd.
+local admit
 
 -- `alone`: nobody else is in the queue.
 local function leave(claim, alone)
@@ -38,13 +40,15 @@ end
 -- Hands a free lock on to the first waiter that listens: an offer, which lives until its first renewal. `asker` (a
 -- claim or nil) is there without being asked; `asker_lease` is what it gets. `before` is the highest token so far where
 -- that is known, because the hold that had it was just ended (and that is in the log); else nil. `heads` (or nil) are the
--- first two of the queue. Returns true when the lock is taken.
+-- first two of the queue. `passed` (or nil): so many are passed over already. Returns true when the lock is taken, or
+-- somebody waits for more than it whom nobody may overtake.
 --
 -- The waiter may start with what it is told, so it is told only after it has the lock, whatever may be refused later.
 -- PUBLISH says whether anybody hears it. Nobody: the waiter is passed over but keeps its place, because its connection
 -- may just have been cut; its lease alone removes it. A waiter that wants only a hint is told and must ask.
-local function serve(asker, asker_lease, before, heads)
-    local passed, follows = 0, before ~= nil
+local function serve(asker, asker_lease, before, heads, passed)
+    local follows = before ~= nil
+    passed = passed or 0
     for _ = 1, 64 do
         -- One at a time: mostly the first one is served, however many there are.
         heads = heads or redis.call('ZRANGE', queue, passed, passed + 1)
@@ -77,8 +81,16 @@ local function serve(asker, asker_lease, before, heads)
             end
             redis.call('DEL', lock)
             before = last
-        elseif wake == 'one' and not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
-            return false
+        elseif wake == 'one' then
+            if not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
+                return false
+            end
+        elseif wake ~= 'all' then
+            if not admit then
+                local object = 'lock'
+                --@include layout_crowd
+            end
+            return admit(asker, asker_lease, passed - 1)
         end
     end
     return false
