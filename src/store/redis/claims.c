@@ -7,15 +7,7 @@
 #include "store/redis/crowd.h"
 #include "store/redis/run.h"
 #include "store/redis/texts.h"
-
-/* What the scripts answer first. */
-enum {
-    REPLY_HELD = 1,
-    REPLY_QUEUED = 2,
-    REPLY_BUSY = 3,
-    REPLY_GONE = 4,
-    REPLY_DONE = 5
-};
+#include "store/redis/together.h"
 
 /* A waiter's look at the end of a lease is later the further back it stands, so that not all of them ask at once. */
 #define STAGGER_MS_MAX 100
@@ -128,18 +120,10 @@ static sneck_status format(const snk_redis_store *store, const snk_claim *claim,
 
 /* ---- Replies ---- */
 
-/* An element of a reply, 0 when it is not there: the short answers leave zeros out. */
-static int64_t element(const redisReply *reply, size_t index)
-{
-    if (reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
-        return 0;
-    return reply->element[index]->type == REDIS_REPLY_INTEGER ? reply->element[index]->integer : 0;
-}
-
 static void answer_queued(const redisReply *reply, const snk_send *send, snk_answer *answer)
 {
-    int64_t place = element(reply, 2);
-    int64_t remaining_ms = element(reply, 1) + 1 + (place < STAGGER_MS_MAX ? place : STAGGER_MS_MAX);
+    int64_t place = snk_reply_number(reply, 2);
+    int64_t remaining_ms = snk_reply_number(reply, 1) + 1 + (place < STAGGER_MS_MAX ? place : STAGGER_MS_MAX);
     int64_t cap_ns = send->lease_ns / 3;
     answer->kind = SNK_ANSWER_QUEUED;
     answer->look_after_ns = remaining_ms * SNK_NS_PER_MS < cap_ns ? remaining_ms * SNK_NS_PER_MS : cap_ns;
@@ -147,23 +131,23 @@ static void answer_queued(const redisReply *reply, const snk_send *send, snk_ans
 
 static void read_reply(snk_redis_store *store, const redisReply *reply, const snk_send *send, snk_answer *answer)
 {
-    switch (element(reply, 0)) {
-    case REPLY_HELD:
+    switch (snk_reply_number(reply, 0)) {
+    case SNK_REPLY_HELD:
         answer->kind = SNK_ANSWER_HELD;
-        answer->token_first = (uint64_t)element(reply, 1);
-        answer->token_last = (uint64_t)element(reply, 2);
-        answer->units = (uint32_t)element(reply, 3);
+        answer->token_first = (uint64_t)snk_reply_number(reply, 1);
+        answer->token_last = (uint64_t)snk_reply_number(reply, 2);
+        answer->units = (uint32_t)snk_reply_number(reply, 3);
         break;
-    case REPLY_QUEUED:
+    case SNK_REPLY_QUEUED:
         answer_queued(reply, send, answer);
         break;
-    case REPLY_BUSY:
+    case SNK_REPLY_BUSY:
         answer->kind = SNK_ANSWER_BUSY;
         break;
-    case REPLY_GONE:
+    case SNK_REPLY_GONE:
         answer->kind = SNK_ANSWER_GONE;
         break;
-    case REPLY_DONE:
+    case SNK_REPLY_DONE:
         answer->kind = SNK_ANSWER_DONE;
         break;
     default:
@@ -171,9 +155,9 @@ static void read_reply(snk_redis_store *store, const redisReply *reply, const sn
         (void)snk_fail(&answer->error, SNECK_UNKNOWN, 0, "%s: the answer to a script makes no sense", store->where);
         return;
     }
-    (void)atomic_fetch_add_explicit(&store->repairs.ttl, (uint64_t)element(reply, 4), memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&store->repairs.owner, (uint64_t)element(reply, 5), memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&store->repairs.queue, (uint64_t)element(reply, 6), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.ttl, (uint64_t)snk_reply_number(reply, 4), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.owner, (uint64_t)snk_reply_number(reply, 5), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.queue, (uint64_t)snk_reply_number(reply, 6), memory_order_relaxed);
 }
 
 /* Keeps the table of claims that wait in step with what the store said. */
@@ -183,7 +167,7 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
     bool ends_wait = answer->kind != SNK_ANSWER_UNCERTAIN;
     if (answer->kind == SNK_ANSWER_QUEUED) {
         bool is_acquire = send->ask == SNK_ASK_ACQUIRE;
-        snk_wake_hearing hearing = snk_wake_listen(store, &send->claim, element(reply, 3) != 0, is_acquire);
+        snk_wake_hearing hearing = snk_wake_listen(store, &send->claim, snk_reply_number(reply, 3) != 0, is_acquire);
         if (hearing == SNK_WAKE_DEAF && store->retry_ns < answer->look_after_ns)
             answer->look_after_ns = store->retry_ns;
         return hearing;
@@ -357,7 +341,7 @@ void snk_redis_store_submit(snk_store *base, snk_call *call)
         snk_redis_call one;
         snk_redis_call *sent[1] = { NULL };
         do_claims(store, call, &one, sent);
-    } else if (call->count > 1) {
+    } else if (call->count > 1 && !snk_together_acquire(store, call)) {
         do_many(store, call);
     }
     call->done(call);

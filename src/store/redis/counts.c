@@ -14,25 +14,13 @@ static const char *verb_word(snk_tally_verb verb)
     return words[verb];
 }
 
-/* A reply of so many numbers. */
-static bool is_sound(const redisReply *reply, size_t count)
-{
-    if (reply->type != REDIS_REPLY_ARRAY || reply->elements < count)
-        return false;
-    for (size_t i = 0; i < count; i++) {
-        if (reply->element[i]->type != REDIS_REPLY_INTEGER)
-            return false;
-    }
-    return true;
-}
-
 /* Runs a script that answers with numbers. `changes`: if it was not answered, it may have changed something. */
-static sneck_status run_script(snk_redis_store *store, const snk_run *run, size_t count, bool changes,
-                               snk_redis_call *call, sneck_error *error)
+static sneck_status run_script(snk_redis_store *store, const snk_run *run, bool changes, snk_redis_call *call,
+                               sneck_error *error)
 {
     bool uncertain = false;
     sneck_status status = snk_run_one(store, run, call, &uncertain, error);
-    if (status == SNECK_OK && !is_sound(call->reply, count)) {
+    if (status == SNECK_OK && snk_reply_number(call->reply, 0) == 0) {
         status = snk_fail(error, SNECK_UNKNOWN, 0, "%s: the answer to a script makes no sense", store->where);
         uncertain = true;
     }
@@ -65,12 +53,12 @@ sneck_status snk_redis_store_tally(snk_store *base, const snk_tally *tally, snk_
     };
     snk_redis_call call;
     snk_redis_call_init(&call);
-    status = run_script(store, &run, 4, tally->verb != SNK_TALLY_READ, &call, error);
+    status = run_script(store, &run, tally->verb != SNK_TALLY_READ, &call, error);
     if (status == SNECK_OK)
         *tallied_out = (snk_tallied){
-            .count = call.reply->element[1]->integer,
-            .used = call.reply->element[2]->integer,
-            .done = call.reply->element[3]->integer != 0,
+            .count = snk_reply_number(call.reply, 1),
+            .used = snk_reply_number(call.reply, 2),
+            .done = snk_reply_number(call.reply, 3) != 0,
         };
     snk_redis_call_deinit(&call);
     return status == SNECK_OK ? snk_ok(error) : status;
@@ -91,10 +79,10 @@ sneck_status snk_redis_store_version(snk_store *base, const char *name, const ui
     snk_redis_call call;
     snk_redis_call_init(&call);
     bool moved = false;
-    status = run_script(store, &run, 2, expected != NULL, &call, error);
+    status = run_script(store, &run, expected != NULL, &call, error);
     if (status == SNECK_OK) {
-        *version_out = (uint64_t)call.reply->element[1]->integer;
-        moved = call.reply->element[0]->integer != 5;
+        *version_out = (uint64_t)snk_reply_number(call.reply, 1);
+        moved = snk_reply_number(call.reply, 0) != SNK_REPLY_DONE;
     }
     snk_redis_call_deinit(&call);
     if (status != SNECK_OK)

@@ -11,7 +11,7 @@ import sys
 
 LAYOUTS = ["hash", "string"]
 SCRIPTS = ["acquire", "renew", "release", "break", "inspect", "crowd_acquire", "crowd_renew", "crowd_release", "tally",
-           "version"]
+           "version", "together"]
 
 
 def expand(path, layout):

@@ -21,6 +21,7 @@ typedef enum snk_script_kind {
     SNK_SCRIPT_CROWD_RELEASE,
     SNK_SCRIPT_TALLY,
     SNK_SCRIPT_VERSION,
+    SNK_SCRIPT_TOGETHER,
     SNK_SCRIPTS
 } snk_script_kind;
 
