@@ -279,6 +279,26 @@ static void test_holders_that_somebody_deleted_are_gone(void **state)
     test_store_close(store);
 }
 
+static void test_a_server_without_memory_keeps_what_is_held_and_takes_it_back(void **state)
+{
+    redis_bed *bed = *state;
+    snk_store *store = open_store(bed);
+    snk_grip one = { .mode = SNK_MODE_TAKE, .units = 1 };
+    (void)tally(store, SNK_OBJECT_LOCK, SNK_TALLY_SET, 3);
+    snk_id taken = hold(store, one, 30000);
+    snk_id other = hold(store, one, 30000);
+    redis_bed_do(bed, "CONFIG SET maxmemory 1");
+    test_expect_answer(test_renew_as(store, "a", &taken, one), SNK_ANSWER_HELD);
+    release(store, &taken, one);
+    release(store, &other, one);
+    snk_id claim = test_id();
+    snk_answer refused = test_acquire(store, "a", &claim, (test_ask){ .lease_ms = 30000, .tokens = 1, .grip = one });
+    assert_int_equal(refused.kind, SNK_ANSWER_FAILED);
+    redis_bed_do(bed, "CONFIG SET maxmemory 0");
+    assert_int_equal(tally(store, SNK_OBJECT_LOCK, SNK_TALLY_READ, 0).count, 1);
+    test_store_close(store);
+}
+
 static bool note_name(void *context, const sneck_info *info)
 {
     test_append(context, 64, info->name);
@@ -348,6 +368,7 @@ int main(void)
         TEST(test_a_version_is_as_documented),
         TEST(test_a_writer_among_readers_is_one_of_several),
         TEST(test_holders_that_somebody_deleted_are_gone),
+        TEST(test_a_server_without_memory_keeps_what_is_held_and_takes_it_back),
         TEST(test_a_list_shows_locks_and_not_what_stands_beside_them),
         TEST(test_a_string_has_no_place_for_them),
     };

@@ -11,6 +11,7 @@ local claim, lease, tombstone, history, channel, message, kind, object, used_up 
 --@include layout_holder
 --@include layout_crowd
 read_clock()
+go_on_without_memory()
 
 local result = 4
 gather(lease)
@@ -28,5 +29,8 @@ else
     redis.call('HDEL', queue_info, claim)
 end
 settle(nil, nil)
---@include bury
+if tombstone ~= '0' then
+    --@include bury
+    bury(claim, tombstone)
+end
 return { result, 0, 0, 0, mended_ttl, mended_owner, mended_queue }

@@ -10,6 +10,7 @@ local claim, lease, history, object = unpack(ARGV, 1, 4)
 --@include layout_holder
 --@include layout_crowd
 read_clock()
+go_on_without_memory()
 if not gather(lease) then
     return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
 end

@@ -26,6 +26,7 @@ if holding == 'crowd' then
     --@include layout_holder
     local object = 'lock'
     --@include layout_crowd
+    go_on_without_memory()
     gather(DAY_MS)
     local ended, _, whose = finish(claim, kind, false)
     result = ended and 5 or 4
@@ -57,5 +58,8 @@ if result == 4 then
     -- Access rules may have stopped its acquire when half a waiter was written.
     redis.call('HDEL', queue_info, claim)
 end
---@include bury
+if tombstone ~= '0' then
+    --@include bury
+    bury(claim, tombstone)
+end
 return { result }

@@ -24,6 +24,7 @@ read_clock()
 if holding == 'crowd' then
     local object = 'lock'
     --@include layout_crowd
+    go_on_without_memory()
     gather(lease)
     return renew(claim, lease)
 end
@@ -51,8 +52,5 @@ local place = queued and redis.call('ZRANK', queue, claim)
 if not place then
     return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
-if now_ms + lease > tonumber(queued) then
-    redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
-end
-keep_queue(lease, false)
+stay(claim, lease, queued)
 return { 2, found.ttl, place, found.claim and 0 or 1, mended_ttl, mended_owner, mended_queue }

@@ -30,11 +30,8 @@ elseif verb == 'signal' then
     wanted = math.min(tonumber(value), redis.call('ZCARD', queue))
 elseif verb == 'down' and before > 0 and not redis.call('ZSCORE', gone, id) then
     wanted = before - 1
-    redis.call('ZREMRANGEBYSCORE', gone, '-inf', now_ms_text)
-    redis.call('ZADD', gone, string.format('%d', now_ms + TOMBSTONE_MS), id)
-    if redis.call('PTTL', gone) < tonumber(TOMBSTONE_MS) then
-        redis.call('PEXPIRE', gone, TOMBSTONE_MS)
-    end
+    --@include bury
+    bury(id, TOMBSTONE_MS)
 end
 local done = wanted ~= before or verb == 'set'
 if done then

@@ -18,6 +18,12 @@ local function nobody(clean)
 end
 local crowd = nobody(false)
 
+-- A server whose memory is full refuses the first write of a script if it could take more, and none after it. What is held
+-- must be kept and given back all the same, so that begins with a write which changes nothing.
+local function go_on_without_memory()
+    redis.call('ZREM', queue, '')
+end
+
 -- A latch or a condition without a count is one with 0; a semaphore is not.
 local function write_count(value)
     if value == 0 and object ~= 'lock' then
@@ -341,10 +347,7 @@ local function renew(claim, lease)
     if not place then
         return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }
     end
-    if now_ms + lease > tonumber(queued) then
-        redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
-    end
-    keep_queue(lease, false)
+    stay(claim, lease, queued)
     redis.call('PEXPIRE', count_key, KEPT_MS)
     return { 2, first_end(lease), place, crowd.foreign, mended_ttl, mended_owner, mended_queue }
 end

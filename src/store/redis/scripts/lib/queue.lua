@@ -33,6 +33,14 @@ local function keep_queue(lease, is_new)
     end
 end
 
+-- Refreshes a waiter, of which is known until when it counts.
+local function stay(claim, lease, lives)
+    if now_ms + lease > tonumber(lives) then
+        redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
+    end
+    keep_queue(lease, false)
+end
+
 local function channel_of(owner)
     return 'lock:wake:' .. string.match(owner, '^[^:]*')
 end
