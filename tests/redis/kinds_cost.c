@@ -195,6 +195,7 @@ static void test_the_cost_of_a_hand_off_does_not_grow_with_those_who_wait(void *
     } cases[] = {
         { "from permit to permit", permit, permit },
         { "from reader to writer", shared, alone },
+        { "from writer to permit", alone, permit },
     };
     redis_bed *bed = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

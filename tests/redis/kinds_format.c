@@ -258,6 +258,21 @@ static void test_a_writer_among_readers_is_one_of_several(void **state)
     test_store_close(store);
 }
 
+/* Nobody has to look for it to happen. */
+static void test_a_writer_that_gives_up_lets_readers_in_at_once(void **state)
+{
+    redis_bed *bed = *state;
+    snk_store *store = open_store(bed);
+    (void)hold(store, shared, 30000);
+    snk_id writer = test_must_queue(store, "a", NULL);
+    (void)wait_for(store, shared);
+    assert_int_equal(redis_bed_number(bed, "ZCARD {lock:a}:holders"), 1);
+    test_expect_answer(test_release(store, "a", &writer), SNK_ANSWER_DONE);
+    assert_int_equal(redis_bed_number(bed, "ZCARD {lock:a}:holders"), 2);
+    assert_int_equal(redis_bed_number(bed, "EXISTS {lock:a}:queue"), 0);
+    test_store_close(store);
+}
+
 /* What somebody has deleted is counted again; a lock is never held by nobody. */
 static void test_holders_that_somebody_deleted_are_gone(void **state)
 {
@@ -367,6 +382,7 @@ int main(void)
         TEST(test_a_signal_is_not_lost_to_one_who_does_not_hear_it),
         TEST(test_a_version_is_as_documented),
         TEST(test_a_writer_among_readers_is_one_of_several),
+        TEST(test_a_writer_that_gives_up_lets_readers_in_at_once),
         TEST(test_holders_that_somebody_deleted_are_gone),
         TEST(test_a_server_without_memory_keeps_what_is_held_and_takes_it_back),
         TEST(test_a_list_shows_locks_and_not_what_stands_beside_them),
