@@ -51,6 +51,13 @@ static void expect_month(redis_bed *bed, const char *key)
     assert_in_range(redis_bed_number(bed, "PTTL %s", key), MONTH_MS - 60000, MONTH_MS);
 }
 
+/* Its connection is cut, and for now it cannot listen again. */
+static void make_deaf(redis_bed *bed)
+{
+    redis_bed_do(bed, "ACL SETUSER sneck -subscribe");
+    redis_bed_do(bed, "CLIENT KILL TYPE pubsub");
+}
+
 static void test_readers_are_as_documented(void **state)
 {
     redis_bed *bed = *state;
@@ -214,9 +221,7 @@ static void test_a_signal_is_not_lost_to_one_who_does_not_hear_it(void **state)
     snk_store *store = open_store(bed);
     snk_grip take = { .object = SNK_OBJECT_CONDITION, .mode = SNK_MODE_TAKE, .units = 1 };
     snk_id waiter = wait_for(store, take);
-    /* Its connection is cut, and for now it cannot listen again. */
-    redis_bed_do(bed, "ACL SETUSER sneck -subscribe");
-    redis_bed_do(bed, "CLIENT KILL TYPE pubsub");
+    make_deaf(bed);
     assert_true(tally(store, SNK_OBJECT_CONDITION, SNK_TALLY_SIGNAL, 1).done);
     snk_id late = wait_for(store, take);
     test_expect_answer(test_renew_as(store, "a", &waiter, take), SNK_ANSWER_HELD);
@@ -270,6 +275,22 @@ static void test_a_writer_that_gives_up_lets_readers_in_at_once(void **state)
     test_expect_answer(test_release(store, "a", &writer), SNK_ANSWER_DONE);
     assert_int_equal(redis_bed_number(bed, "ZCARD {lock:a}:holders"), 2);
     assert_int_equal(redis_bed_number(bed, "EXISTS {lock:a}:queue"), 0);
+    test_store_close(store);
+}
+
+/* Before a reader that asks stands a writer that hears nothing: the reader gets what it wants, and no more than that. */
+static void test_a_reader_passes_a_deaf_writer_as_a_reader(void **state)
+{
+    redis_bed *bed = *state;
+    snk_store *store = open_store(bed);
+    snk_id first = test_must_hold(store, "a");
+    (void)test_must_queue(store, "a", NULL);
+    snk_id reader = wait_for(store, shared);
+    make_deaf(bed);
+    test_expect_answer(test_release(store, "a", &first), SNK_ANSWER_DONE);
+    test_expect_answer(test_renew_as(store, "a", &reader, shared), SNK_ANSWER_HELD);
+    assert_string_equal(redis_bed_text(bed, "HMGET lock:a ~claim ~shared"), "crowd 1");
+    release(store, &reader, shared);
     test_store_close(store);
 }
 
@@ -383,6 +404,7 @@ int main(void)
         TEST(test_a_version_is_as_documented),
         TEST(test_a_writer_among_readers_is_one_of_several),
         TEST(test_a_writer_that_gives_up_lets_readers_in_at_once),
+        TEST(test_a_reader_passes_a_deaf_writer_as_a_reader),
         TEST(test_holders_that_somebody_deleted_are_gone),
         TEST(test_a_server_without_memory_keeps_what_is_held_and_takes_it_back),
         TEST(test_a_list_shows_locks_and_not_what_stands_beside_them),

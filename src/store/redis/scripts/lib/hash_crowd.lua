@@ -9,7 +9,6 @@ local base = string.sub(queue, 1, -6)
 local holders, holders_info, count_key = base .. 'holders', base .. 'holders:info', base .. 'count'
 local KEPT_MS = '2592000000'
 local HOLDER = '^(%a+) (%d+) (%d+) (%d+) ([01]) (%S+) (%d+) (%d+) (%S+) (.*)$'
-local IS_ALONE = { grant = true, one = true, all = true }
 
 -- Who holds it: `n` in all; `there`: they are in the keys above; `alone`: one of another form, which was there first;
 -- `clean`: nothing is left of those before.

@@ -2,8 +2,9 @@
 -- A waiter's entry in queue_info: `<lease> <tokens> <fair> <wake> <owner> <pid> <since> <host> <why>`.
 local mended_ttl, mended_owner, mended_queue = 0, 0, 0
 local OFFER_MS, OFFER_MS_TEXT = 2000, '2000'
--- Grants those who do not want to be alone; with the layout's crowd.
+-- Grants those who do not want to be alone; with the layout's crowd. They have another word than these.
 local admit
+local IS_ALONE = { grant = true, one = true, all = true }
 
 -- `alone`: nobody else is in the queue.
 local function leave(claim, alone)
@@ -73,6 +74,12 @@ local function serve(asker, asker_lease, before, heads, passed)
             mended_queue = mended_queue + ((lease and lives) and 0 or 1)
             leave(claim)
             passed = passed - 1
+        elseif not IS_ALONE[wake] then
+            if not admit then
+                local object = 'lock'
+                --@include layout_crowd
+            end
+            return admit(asker, asker_lease, passed - 1)
         elseif claim == asker then
             leave(claim, alone)
             grant(claim, owner, tokens, asker_lease, pid, host, why, fair)
@@ -89,16 +96,8 @@ local function serve(asker, asker_lease, before, heads, passed)
             end
             redis.call('DEL', lock)
             before = last
-        elseif wake == 'one' then
-            if not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
-                return false
-            end
-        elseif wake ~= 'all' then
-            if not admit then
-                local object = 'lock'
-                --@include layout_crowd
-            end
-            return admit(asker, asker_lease, passed - 1)
+        elseif wake == 'one' and not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
+            return false
         end
     end
     return false
