@@ -37,6 +37,6 @@ local ttl = first_end(lease)
 if wants_queue == '0' then
     return { 3, ttl, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
-local tokens, wake = units, mode
+local tokens, wake, lonely = units, mode, false
 --@include join
 return { 2, ttl, place, crowd.foreign, mended_ttl, mended_owner, mended_queue }

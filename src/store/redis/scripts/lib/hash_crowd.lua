@@ -229,14 +229,11 @@ end
 -- permit is higher than all before; what else is granted is never fenced by its token. Returns tokens and units.
 local function hold(claim, mode, units, life, fair, owner, pid, since, host, why)
     local first_text = now_us_text
-    if mode == 'shared' or mode == 'permit' then
-        local before = highest()
-        if mode == 'permit' or before == 0 then
-            local _
-            _, _, first_text = draw(before, true, '1', pid, host, why, fair)
-        else
-            first_text = string.format('%d', before)
-        end
+    local epoch = mode == 'shared' and string.match(redis.call('GET', token) or '', '^%d+$')
+    if epoch then
+        first_text = epoch
+    elseif mode == 'shared' or mode == 'permit' then
+        first_text = select(3, draw(nil, '1', pid, host, why, fair))
     end
     if mode == 'permit' then
         if units == '0' then

@@ -1,6 +1,6 @@
 -- Enters the claim into the queue, at its end.
 -- Numbers that only need to rise among those who wait now.
-local newest = redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
+local newest = lonely and {} or redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
 if newest[1] then
     trim()
 end
