@@ -79,10 +79,8 @@ static void open_zookeeper(clients *world)
 #endif
 
 static const store_kind kinds[] = {
-    { .name = "redis hash", .open = open_redis_hash },
-    { .name = "redis string", .open = open_redis_string },
-    { .name = "memory", .open = open_memory },
-    { .name = "sqlite", .open = open_sqlite },
+    { .name = "redis hash", .open = open_redis_hash }, { .name = "redis string", .open = open_redis_string },
+    { .name = "memory", .open = open_memory },         { .name = "sqlite", .open = open_sqlite },
 #if SNK_HAS_ZOOKEEPER
     { .name = "zookeeper", .open = open_zookeeper },
 #endif

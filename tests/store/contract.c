@@ -154,7 +154,7 @@ static void test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold(void **stat
 {
     clients *world = *state;
     snk_id holder = test_id();
-    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 30, .why = "ends" }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500, .why = "ends" }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
     await_end(world->c, "x", "ends");
     expect(test_renew(world->b, "x", &waiter, TEST_LEASE_MS), SNK_ANSWER_HELD);
@@ -292,7 +292,8 @@ static void test_an_offer_that_nobody_takes_lapses_with_its_lease(void **state)
     clients *world = *state;
     snk_id holder = test_must_hold(world->a, "x");
     snk_id first = test_id();
-    expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = 300, .queue = true, .why = "lapses" }), SNK_ANSWER_QUEUED);
+    expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = 300, .queue = true, .why = "lapses" }),
+           SNK_ANSWER_QUEUED);
     snk_id second = test_must_queue(world->c, "x", NULL);
     expect(test_release(world->a, "x", &holder), SNK_ANSWER_DONE);
     assert_in_range(remaining_ms(world->d, "x"), 0, 300);
