@@ -76,7 +76,7 @@ static void test_newcomers_do_not_overtake_the_queue(void **state)
 {
     clients *world = *state;
     snk_id holder = test_id();
-    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 30, .why = "ends" }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500, .why = "ends" }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
     await_end(world->d, "x", "ends");
     snk_id newcomer = test_id();

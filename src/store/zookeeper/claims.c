@@ -156,8 +156,31 @@ static void withdraw(const request *asked, snk_zk_claim *claim)
 
 /* ---- Standing in the queue ---- */
 
-/* Lets the claim in: said by a write, so that a majority of servers knows of it. */
-static void enter_hold(const request *asked, snk_zk_claim *claim, uint32_t units)
+/* What came of writing that the claim holds. False: the list shows somebody before it. */
+static bool after_entering(const request *asked, snk_zk_claim *claim, const snk_zk_back *back, bool has_list)
+{
+    const snk_zk_reply *noted = &back->replies[0];
+    snk_zk_standing standing = { .is_let_in = true };
+    if (noted->rc == ZNONODE || (noted->rc == ZOK && noted->stat.czxid != claim->czxid)) {
+        answer_gone(asked, claim);
+        return true;
+    }
+    if (noted->rc != ZOK) {
+        answer_refusal(asked, noted->rc);
+        return true;
+    }
+    if (has_list && (back->replies[1].rc != ZOK || !snk_zk_stand_in(claim, &back->replies[1], &standing)))
+        return false;
+    if (standing.is_let_in)
+        answer_held(asked, claim);
+    return standing.is_let_in;
+}
+
+/*
+ * Lets the claim in: said by a write, so that a majority of servers knows of it. `must_check`: all that is known is that
+ * the one before it has gone; who became a reader without a gap stands in its place. False: so it is.
+ */
+static bool enter_hold(const request *asked, snk_zk_claim *claim, uint32_t units, bool must_check)
 {
     char text[SNK_ZK_NOTE_SIZE];
     if (claim->note.held_ms == 0)
@@ -168,19 +191,19 @@ static void enter_hold(const request *asked, snk_zk_claim *claim, uint32_t units
         claim->note.units = units;
     snk_zk_trip trip = { .until_ns = asked->until_ns, .session = claim->session };
     (void)ask_note(&trip, claim, text);
+    if (must_check)
+        (void)snk_zk_ask(&trip, SNK_ZK_LIST, claim->folder);
     snk_zk_back back;
     snk_zk_outcome outcome = snk_zk_insist(asked->store, &trip, &back);
-    if (outcome == SNK_ZK_OTHER_SESSION)
+    bool decided = true;
+    if (outcome == SNK_ZK_ANSWERED)
+        decided = after_entering(asked, claim, &back, must_check);
+    else if (outcome == SNK_ZK_OTHER_SESSION)
         answer_gone(asked, claim);
-    else if (outcome != SNK_ZK_ANSWERED)
-        answer_failure(asked, outcome, true);
-    else if (back.replies[0].rc == ZNONODE || (back.replies[0].rc == ZOK && back.replies[0].stat.czxid != claim->czxid))
-        answer_gone(asked, claim);
-    else if (back.replies[0].rc != ZOK)
-        answer_refusal(asked, back.replies[0].rc);
     else
-        answer_held(asked, claim);
+        answer_failure(asked, outcome, true);
     snk_zk_trip_end(&back);
+    return decided;
 }
 
 /* When to look at the latest: with the end of the first one's lease, unless that has been renewed by then. */
@@ -283,7 +306,7 @@ static progress act_on(const request *asked, snk_zk_claim *claim, const snk_zk_s
         return DECIDED;
     }
     if (standing->is_let_in) {
-        enter_hold(asked, claim, standing->units);
+        (void)enter_hold(asked, claim, standing->units, false);
         return DECIDED;
     }
     if (queues)
@@ -631,9 +654,8 @@ static void do_renew(const request *asked)
         else
             pass(asked, claim);
     } else if (has_node(asked, claim)) {
-        if (holds || is_let_in)
-            enter_hold(asked, claim, 0);
-        else
+        bool decided = (holds || is_let_in) && enter_hold(asked, claim, 0, !holds);
+        if (!decided)
             look(asked, claim);
     }
     snk_zk_claim_unref(claim);
