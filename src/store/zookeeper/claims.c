@@ -415,8 +415,11 @@ static void begin(const request *asked, snk_zk_claim *claim, const entrance *way
     look(asked, claim);
 }
 
-/* The connection was cut while the node was made: is it there? Nothing of that session is executed any more. */
-static void recover(const request *asked, snk_zk_claim *claim, uint64_t session)
+/*
+ * The connection was cut while the node was made: is it there? What was sent before this is not executed any more after
+ * it. False: it was not made and will not be, so it may be tried again.
+ */
+static bool recover(const request *asked, snk_zk_claim *claim, uint64_t session)
 {
     char *path = NULL;
     struct Stat stat;
@@ -431,23 +434,22 @@ static void recover(const request *asked, snk_zk_claim *claim, uint64_t session)
     if (outcome != SNK_ZK_ANSWERED && !is_over) {
         free(path);
         answer_failure(asked, SNK_ZK_CUT, true); /* the claim stays, for the chase that follows */
-        return;
+        return true;
     }
     if (path == NULL || is_over) {
         free(path);
-        (void)snk_zk_claim_remove(&asked->store->table, claim);
-        answer_failure(asked, SNK_ZK_NOT_SENT, true);
-        return;
+        return false;
     }
     if (!set_node(&asked->store->table, claim, path, session, stat.czxid)) {
         withdraw(asked, claim);
         asked->answer->kind = SNK_ANSWER_GONE;
-        return;
+        return true;
     }
     look(asked, claim);
+    return true;
 }
 
-/* One try to make the node. True: decided; false: the folder is not there. */
+/* One try to make the node. True: decided; false: it was not made, perhaps because the folder is not there. */
 static bool try_to_enter(const request *asked, snk_zk_claim *claim, const char *beside)
 {
     entrance way;
@@ -468,7 +470,7 @@ static bool try_to_enter(const request *asked, snk_zk_claim *claim, const char *
             asked->answer->kind = SNK_ANSWER_GONE;
         }
     } else if (outcome == SNK_ZK_CUT) {
-        recover(asked, claim, back.session);
+        decided = recover(asked, claim, back.session);
     } else if (outcome != SNK_ZK_ANSWERED) {
         (void)snk_zk_claim_remove(&asked->store->table, claim);
         answer_failure(asked, outcome, true);
