@@ -185,6 +185,7 @@ typedef struct snk_store_config {
     const char *prefix; /* borrowed; copied by the store */
     snk_identity identity;
     int64_t retry_ns;
+    int64_t lease_ns; /* of locks that do not say otherwise; 0: the usual */
     snk_news_fn news;
     void *news_context;
     snk_link_fn link; /* may be NULL */
@@ -212,6 +213,7 @@ const char *const *snk_store_keys(const char *scheme);
 sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 /* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
 sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 
