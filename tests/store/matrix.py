@@ -2,7 +2,7 @@
 
 import os
 
-import matrix
+import store_matrix
 import tap
 
 SOURCE = os.environ["SNECK_SOURCE"]
@@ -10,7 +10,7 @@ PROGRAM = os.path.join(os.path.dirname(os.environ["SNECK"]), "tests", "store-kin
 
 
 def test_the_page_is_what_a_run_gives():
-    made = matrix.page(PROGRAM, f"{SOURCE}/tests/store/kinds.c")
+    made = store_matrix.page(PROGRAM, f"{SOURCE}/tests/store/kinds.c")
     kept = open(f"{SOURCE}/docs/matrix.md").read()
     assert made == kept, f"docs/matrix.md is not what a run gives; make it anew with ./dev matrix:\n{made}"
 

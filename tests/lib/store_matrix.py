@@ -1,6 +1,6 @@
 """Makes docs/matrix.md from a run of the suite store-kinds: what each store can do.
 
-    matrix.py PROGRAM SOURCE    prints the page
+    store_matrix.py PROGRAM SOURCE    prints the page
 
 The rows are the sections of the suite's source, the columns the stores it ran on. A test that fails, or is skipped for
 another reason than that the store cannot do it, is an error.
