@@ -15,6 +15,7 @@ static zookeeper_server zookeeper;
 typedef struct store_kind {
     const char *name;
     void (*open)(clients *world);
+    bool fair; /* its clients ask to be served in order */
 } store_kind;
 
 static void open_memory(clients *world)
@@ -86,11 +87,20 @@ static const store_kind kinds[] = {
 #endif
 };
 
+/* Of the test that runs. */
+static bool asks_fairly;
+
+bool store_bed_is_fair(void)
+{
+    return asks_fairly;
+}
+
 static int set_up(void **state)
 {
     const store_kind *kind = *state;
     clients *world = calloc(1, sizeof *world);
     kind->open(world);
+    asks_fairly = kind->fair;
     *state = world;
     return 0;
 }
@@ -181,32 +191,44 @@ void await_waiters(snk_store *store, const char *name, size_t count)
 
 void store_bed_needs(const clients *world, snk_mode mode)
 {
-    if ((world->a->traits.modes & SNK_MODE_BIT(mode)) == 0)
-        test_skip("this store cannot do it");
+    static const char *const things[] = {
+        [SNK_MODE_EXCLUSIVE] = "locks", [SNK_MODE_SHARED] = "readers", [SNK_MODE_PERMIT] = "permits",
+        [SNK_MODE_TAKE] = "signals",    [SNK_MODE_PASS] = "latches",
+    };
+    char why[80];
+    if ((world->a->traits.modes & SNK_MODE_BIT(mode)) != 0)
+        return;
+    (void)snprintf(why, sizeof why, "SNECK_UNSUPPORTED: this store keeps no %s", things[mode]);
+    test_skip(why);
 }
 
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static struct CMUnitTest test_on(const struct CMUnitTest *test, store_kind *kind)
 {
-    size_t size = strlen(kind->name) + strlen(test->name) + 3;
+    static const char fair[] = ", fair";
+    size_t size = strlen(kind->name) + sizeof fair + strlen(test->name) + 3;
     char *name = malloc(size);
     assert_non_null(name);
-    (void)snprintf(name, size, "%s: %s", kind->name, test->name);
+    (void)snprintf(name, size, "%s%s: %s", kind->name, kind->fair ? fair : "", test->name);
     return (struct CMUnitTest){ name, test->test_func, set_up, tear_down, kind };
 }
 
-int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t count)
+static int run(const char *group, const struct CMUnitTest tests[], size_t count, bool fair_too)
 {
-    static store_kind copies[KINDS]; /* cmocka wants initial states that are not const */
-    memcpy(copies, kinds, sizeof copies);
-    struct CMUnitTest *all = calloc(KINDS * count, sizeof *all);
+    static store_kind copies[2 * KINDS]; /* cmocka wants initial states that are not const */
+    size_t total = (fair_too ? 2 : 1) * KINDS * count;
+    for (size_t i = 0; i < 2 * KINDS; i++) {
+        copies[i] = kinds[i % KINDS];
+        copies[i].fair = i >= KINDS;
+    }
+    struct CMUnitTest *all = calloc(total, sizeof *all);
     if (all == NULL)
         return 1;
-    for (size_t i = 0; i < KINDS * count; i++)
+    for (size_t i = 0; i < total; i++)
         all[i] = test_on(&tests[i % count], &copies[i / count]);
-    int failed = _cmocka_run_group_tests(group, all, KINDS * count, NULL, NULL);
-    for (size_t i = 0; i < KINDS * count; i++)
+    int failed = _cmocka_run_group_tests(group, all, total, NULL, NULL);
+    for (size_t i = 0; i < total; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
     if (redis.server.pid != 0)
@@ -214,4 +236,14 @@ int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t cou
     if (zookeeper.pid != 0)
         zookeeper_server_stop(&zookeeper);
     return failed;
+}
+
+int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t count)
+{
+    return run(group, tests, count, false);
+}
+
+int store_bed_run_fair_too(const char *group, const struct CMUnitTest tests[], size_t count)
+{
+    return run(group, tests, count, true);
 }

@@ -20,6 +20,10 @@ typedef struct clients {
 /* Runs each of the tests, which take `clients` as their state, on each store. The result is for main to return. */
 int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t count);
 
+/* The same, and once more on each store with claims that are fair: store_bed_is_fair says so. */
+int store_bed_run_fair_too(const char *group, const struct CMUnitTest tests[], size_t count);
+bool store_bed_is_fair(void);
+
 /* Skips the running test on a store that cannot do this. */
 void store_bed_needs(const clients *world, snk_mode mode);
 
