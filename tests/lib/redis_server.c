@@ -59,7 +59,8 @@ static void run_server(const redis_server *server, pid_t parent)
         const char **in;
         char **out;
     } arguments = { .in = words };
-    execvp("redis-server", arguments.out);
+    const char *program = getenv("SNECK_TEST_REDIS_SERVER");
+    execvp(program != NULL ? program : "redis-server", arguments.out);
     _exit(127);
 }
 

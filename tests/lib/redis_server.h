@@ -1,6 +1,6 @@
 /*
  * A redis-server of one's own, on a free port and a unix socket in a temporary directory. It dies with the process that
- * started it. Without persistence unless the options say otherwise.
+ * started it. Without persistence unless the options say otherwise. SNECK_TEST_REDIS_SERVER names another program for it.
  */
 #ifndef SNK_TEST_REDIS_SERVER_H
 #define SNK_TEST_REDIS_SERVER_H
