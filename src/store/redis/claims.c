@@ -111,18 +111,24 @@ static char *append_escaped(char *to, const char *text, size_t length)
     return to;
 }
 
-void snk_announcement_make(const snk_redis_store *store, const char *name, snk_announcement *announcement)
+void snk_announcement_make(const snk_redis_store *store, const char *name, const snk_keys *keys,
+                           snk_announcement *announcement)
 {
     static const char begin[] = "{\"lockKey\":\"";
     static const char end[] = "\",\"releaseTime\":";
+    announcement->command = "PUBLISH";
     announcement->channel[0] = '\0';
     announcement->message[0] = '\0';
     if (!store->options.announce)
         return;
     size_t length = strnlen(name, SNK_NAME_LENGTH_MAX);
-    char *to = append(announcement->channel, SNK_RELEASE_CHANNEL, sizeof SNK_RELEASE_CHANNEL - 1);
-    (void)append(to, name, length);
-    to = append(announcement->message, begin, sizeof begin - 1);
+    if (store->slot_tags != NULL) {
+        if (snk_channel_public(store, name, keys, announcement->channel))
+            announcement->command = "SPUBLISH";
+    } else {
+        (void)append(append(announcement->channel, SNK_RELEASE_CHANNEL, sizeof SNK_RELEASE_CHANNEL - 1), name, length);
+    }
+    char *to = append(announcement->message, begin, sizeof begin - 1);
     to = append_escaped(to, name, length);
     (void)append(to, end, sizeof end - 1);
 }
@@ -132,14 +138,15 @@ static snk_run release_run(const snk_redis_store *store, const snk_claim *claim,
     const snk_send *send = &claim->send;
     int64_t tombstone_ns = send->lease_ns > SNK_TOMBSTONE_NS ? send->lease_ns : SNK_TOMBSTONE_NS;
     (void)number(text->lease, send->unanswered ? ms_of(tombstone_ns) : 0);
-    snk_announcement_make(store, claim->name, &text->announcement);
+    snk_announcement_make(store, claim->name, &text->keys, &text->announcement);
     return (snk_run){
         .script = SNK_SCRIPT_RELEASE,
         .keys = &text->keys,
-        .count = 6,
+        .count = 7,
         /* Only a hold that was lost is released at a certain time. */
         .arguments = { text->claim, text->lease, flag(store->options.history), text->announcement.channel,
-                       text->announcement.message, send->not_before_ns > 0 ? "lost" : "released" },
+                       text->announcement.message, send->not_before_ns > 0 ? "lost" : "released",
+                       text->announcement.command },
     };
 }
 
@@ -153,6 +160,8 @@ static sneck_status format(const snk_redis_store *store, const snk_claim *claim,
     snk_id_to_hex(&claim->send.claim, text.claim);
     (void)number(text.lease, ms_of(claim->send.lease_ns));
     snk_run run = { .count = 0 };
+    /* What is asked again anyway must not hold up whoever asks. */
+    call->hasty = claim->send.ask == SNK_ASK_RENEW || claim->send.chase;
     switch (claim->send.ask) {
     case SNK_ASK_ACQUIRE:
         run = acquire_run(store, claim, &text);
@@ -217,13 +226,14 @@ static void read_reply(snk_redis_store *store, const redisReply *reply, const sn
 }
 
 /* Keeps the table of claims that wait in step with what the store said. */
-static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, const redisReply *reply,
+static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, const snk_redis_call *call,
                                snk_answer *answer)
 {
     bool ends_wait = answer->kind != SNK_ANSWER_UNCERTAIN;
     if (answer->kind == SNK_ANSWER_QUEUED) {
         bool is_acquire = send->ask == SNK_ASK_ACQUIRE;
-        snk_wake_hearing hearing = snk_wake_listen(store, &send->claim, element(reply, 3) != 0, is_acquire);
+        snk_wake_hearing hearing =
+            snk_wake_listen(store, &send->claim, call->slot, element(call->reply, 3) != 0, is_acquire);
         if (hearing == SNK_WAKE_DEAF && store->retry_ns < answer->look_after_ns)
             answer->look_after_ns = store->retry_ns;
         return hearing;
@@ -246,7 +256,7 @@ static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *cla
         read_reply(store, call->reply, &claim->send, answer);
     else if (uncertain)
         answer->kind = SNK_ANSWER_UNCERTAIN;
-    return follow(store, &claim->send, call->reply, answer);
+    return follow(store, &claim->send, call, answer);
 }
 
 /* ---- Calls ---- */
@@ -263,7 +273,7 @@ static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_
     if (send->ask == SNK_ASK_RELEASE)
         snk_wake_forget(store, &send->claim);
     else if (send->ask == SNK_ASK_ACQUIRE && send->queue &&
-             !snk_waiting_add(&store->waiting, &send->claim, claim->name))
+             !snk_waiting_add(&store->waiting, &send->claim, claim->name, call->slot))
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     return SNECK_OK;
 }
@@ -290,7 +300,7 @@ static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_red
             continue;
         }
         snk_redis_call *const one[] = { &calls[i] };
-        snk_redis_drive(store->redis, one, 1);
+        snk_topology_drive(store->topology, one, 1);
     }
 }
 
@@ -305,7 +315,7 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
     sneck_error error;
     snk_redis_call_init(&call);
     if (format(store, &look, false, &call, &error) == SNECK_OK) {
-        snk_redis_drive(store->redis, calls, 1);
+        snk_topology_drive(store->topology, calls, 1);
         send_texts(store, &look, &call, 1);
         (void)take_answer(store, &look, &call, &again);
         /* If that was not answered, the claim still waits, as far as anybody knows. */
@@ -332,7 +342,7 @@ static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_ca
             calls[i].command = NULL;
         }
     }
-    snk_redis_drive(store->redis, sent, sent_count);
+    snk_topology_drive(store->topology, sent, sent_count);
     send_texts(store, call->claims, calls, call->count);
     for (size_t i = 0; i < call->count; i++) {
         if (calls[i].command == NULL)

@@ -10,29 +10,16 @@
 #include "base/limits.h"
 
 #define TIMEOUT_MS_MAX 3600000L
-#define DATABASE_MAX 65535
 
-const char *const snk_redis_keys[] = { "layout",   "timeout",          "holds", "wake", "announce", "history",
-                                       "replicas", "replicas_timeout", "ca",    "cert", "key",      "verify",
-                                       NULL };
+#define REDIS_KEYS                                                                                                     \
+    "layout", "timeout", "holds", "wake", "announce", "history", "replicas", "replicas_timeout", "ca", "cert", "key",  \
+        "verify"
+#define SENTINEL_KEYS REDIS_KEYS, "sentinel_user", "sentinel_password_file"
 
-const char *const snk_redis_later_keys[] = { "layout",
-                                             "timeout",
-                                             "holds",
-                                             "wake",
-                                             "announce",
-                                             "history",
-                                             "replicas",
-                                             "ca",
-                                             "cert",
-                                             "key",
-                                             "verify",
-                                             "replicas_timeout",
-                                             "lease_max",
-                                             "sentinel_user",
-                                             "sentinel_password_file",
-                                             "sentinelMasterId",
-                                             NULL };
+const char *const snk_redis_keys[] = { REDIS_KEYS, NULL };
+const char *const snk_redis_sentinel_keys[] = { SENTINEL_KEYS, NULL };
+const char *const snk_redis_lettuce_keys[] = { SENTINEL_KEYS, "sentinelMasterId", NULL };
+const char *const snk_redis_later_keys[] = { REDIS_KEYS, "lease_max", NULL };
 
 /* The place of a key's value in `words` (ends with NULL); the first when the key is not given. */
 static sneck_status choose(const snk_url *url, const char *key, const char *const words[], int *choice_out,
@@ -52,8 +39,8 @@ static sneck_status choose(const snk_url *url, const char *key, const char *cons
                     words[1], words[2] == NULL ? "" : words[2]);
 }
 
-static sneck_status read_number(const char *text, const char *what, long least, long most, long *number_out,
-                                sneck_error *error)
+sneck_status snk_redis_read_number(const char *text, const char *what, long least, long most, long *number_out,
+                                   sneck_error *error)
 {
     char *end = NULL;
     errno = 0;
@@ -100,6 +87,7 @@ static sneck_status load_words(snk_redis_options *options, const snk_url *url, s
     options->count_holds = hold == 1;
     options->wake = (snk_wake_mode)wake;
     options->announce = announce != 2;
+    options->announce_plainly = announce == 1;
     options->history = history == 0;
     return SNECK_OK;
 }
@@ -108,46 +96,45 @@ static sneck_status load_numbers(snk_redis_options *options, const snk_url *url,
 {
     long number = 0;
     const char *timeout = snk_url_value(url, "timeout");
-    if (timeout != NULL) {
-        if (read_number(timeout, "timeout= (milliseconds)", 1, TIMEOUT_MS_MAX, &number, error) != SNECK_OK)
-            return SNECK_INVALID;
-        options->timeout_ns = number * SNK_NS_PER_MS;
-    }
-    bool is_unix = strcmp(url->scheme, "redis+unix") == 0;
-    if (is_unix || url->path[0] == '\0' || strcmp(url->path, "/") == 0)
+    if (timeout == NULL)
         return SNECK_OK;
-    if (read_number(url->path + 1, "the database after the host", 0, DATABASE_MAX, &number, error) != SNECK_OK)
+    if (snk_redis_read_number(timeout, "timeout= (milliseconds)", 1, TIMEOUT_MS_MAX, &number, error) != SNECK_OK)
         return SNECK_INVALID;
-    options->database = (int)number;
+    options->timeout_ns = number * SNK_NS_PER_MS;
     return SNECK_OK;
 }
 
-/* The first line of the file that SNECK_PASSWORD_FILE names, if it does. */
-static sneck_status read_password_file(snk_redis_options *options, sneck_error *error)
+/* The first line of a file that `what` names. */
+static sneck_status read_secret(const char *path, const char *what, char secret[SNK_PASSWORD_SIZE], sneck_error *error)
 {
-    const char *path = secure_getenv("SNECK_PASSWORD_FILE");
-    if (path == NULL || *path == '\0')
-        return SNECK_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, options->password, sizeof options->password - 1);
+    ssize_t length = fd < 0 ? -1 : read(fd, secret, SNK_PASSWORD_SIZE - 1);
     int cause = errno;
     if (fd >= 0)
         (void)close(fd);
     if (length < 0)
-        return snk_fail(error, SNECK_DENIED, cause, "the file that SNECK_PASSWORD_FILE names cannot be read");
-    options->password[length] = '\0';
-    options->password[strcspn(options->password, "\r\n")] = '\0';
+        return snk_fail(error, SNECK_DENIED, cause, "the file that %s names cannot be read", what);
+    secret[length] = '\0';
+    secret[strcspn(secret, "\r\n")] = '\0';
     return SNECK_OK;
 }
 
 static sneck_status load_password(snk_redis_options *options, const snk_url *url, sneck_error *error)
 {
+    const char *file = secure_getenv("SNECK_PASSWORD_FILE");
     if (*url->password == '\0')
-        return read_password_file(options, error);
+        return file == NULL || *file == '\0' ? SNECK_OK
+                                             : read_secret(file, "SNECK_PASSWORD_FILE", options->password, error);
     if (strlen(url->password) >= sizeof options->password)
         return snk_fail(error, SNECK_INVALID, 0, "the password in the store's URL is too long");
     (void)snk_copy_text(options->password, sizeof options->password, url->password);
     return SNECK_OK;
+}
+
+static sneck_status load_sentinel_password(snk_redis_options *options, const snk_url *url, sneck_error *error)
+{
+    const char *file = snk_url_value(url, "sentinel_password_file");
+    return file == NULL ? SNECK_OK : read_secret(file, "sentinel_password_file=", options->sentinel_password, error);
 }
 
 sneck_status snk_redis_options_load(snk_redis_options *options, const snk_url *url, sneck_error *error)
@@ -162,5 +149,7 @@ sneck_status snk_redis_options_load(snk_redis_options *options, const snk_url *u
         status = load_numbers(options, url, error);
     if (status == SNECK_OK)
         status = load_password(options, url, error);
+    if (status == SNECK_OK)
+        status = load_sentinel_password(options, url, error);
     return status;
 }

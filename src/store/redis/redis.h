@@ -14,7 +14,7 @@
 
 #include "base/limits.h"
 #include "base/list.h"
-#include "redis/redis.h"
+#include "redis/topology.h"
 #include "store/redis/keys.h"
 #include "store/redis/options.h"
 #include "store/redis/waiting.h"
@@ -43,14 +43,15 @@ typedef struct snk_redis_store {
     void *news_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
-    snk_redis *redis; /* owned */
+    snk_topology *topology; /* owned */
+    uint32_t *slot_tags;    /* owned; for each slot a number that is in it. NULL unless this is a cluster */
 
     snk_waiting waiting;
-    _Atomic bool is_heard;                  /* the private channel has been confirmed once */
-    bool waits_on_several;                  /* this kernel can sleep on two words */
-    _Atomic uint32_t words[SNK_WAKE_WORDS]; /* a claim's word goes up when there may be news about it */
-    _Atomic uint32_t any;                   /* goes up with each of them */
-    _Atomic uint32_t any_seen;              /* what the last wait for any claim has reported */
+    _Atomic uint8_t is_heard[SNK_REDIS_SLOTS / 8]; /* the private channel of the slot has been confirmed once */
+    bool waits_on_several;                         /* this kernel can sleep on two words */
+    _Atomic uint32_t words[SNK_WAKE_WORDS];        /* a claim's word goes up when there may be news about it */
+    _Atomic uint32_t any;                          /* goes up with each of them */
+    _Atomic uint32_t any_seen;                     /* what the last wait for any claim has reported */
     snk_repairs repairs;
 } snk_redis_store;
 
@@ -61,7 +62,7 @@ static inline snk_redis_store *snk_redis_store_of(snk_store *store)
 
 #define SNK_RELEASE_CHANNEL "lock:release:"
 #define SNK_WAKE_CHANNEL "lock:wake:"
-#define SNK_CHANNEL_SIZE (sizeof SNK_RELEASE_CHANNEL + SNK_NAME_LENGTH_MAX)
+#define SNK_CHANNEL_SIZE (sizeof SNK_RELEASE_CHANNEL + SNK_KEY_SIZE + 2)
 /* The beginning of a release message, up to the number that is its time; a name may have to be escaped. */
 #define SNK_MESSAGE_SIZE (2 * SNK_NAME_LENGTH_MAX + 64)
 
@@ -70,10 +71,28 @@ void snk_redis_store_submit(snk_store *base, snk_call *call);
 
 /* The public channel of a lock, and what a message on it begins with; both "" when nothing is announced. */
 typedef struct snk_announcement {
+    const char *command;
     char channel[SNK_CHANNEL_SIZE];
     char message[SNK_MESSAGE_SIZE];
 } snk_announcement;
-void snk_announcement_make(const snk_redis_store *store, const char *name, snk_announcement *announcement);
+void snk_announcement_make(const snk_redis_store *store, const char *name, const snk_keys *keys,
+                           snk_announcement *announcement);
+
+/* channel.c: names of channels */
+
+/* The slot of a lock; 0 unless this is a cluster. */
+uint16_t snk_channel_slot(const snk_redis_store *store, const snk_keys *keys);
+/* What the name of a channel ends with so that it is in the slot; "" unless this is a cluster. */
+#define SNK_SHARD_SIZE 16
+void snk_channel_shard(const snk_redis_store *store, uint16_t slot, char shard[SNK_SHARD_SIZE]);
+/* The private channel of this client for locks in that slot. */
+void snk_channel_private(const snk_redis_store *store, uint16_t slot, char channel[SNK_CHANNEL_SIZE]);
+/* The public channel of a lock; true when it is for SPUBLISH and SSUBSCRIBE. */
+bool snk_channel_public(const snk_redis_store *store, const char *name, const snk_keys *keys,
+                        char channel[SNK_CHANNEL_SIZE]);
+/* The name of the lock whose public channel this is; false when it is none. */
+bool snk_channel_name(const snk_redis_store *store, const char *channel, size_t length,
+                      char name[SNK_NAME_LENGTH_MAX + 1]);
 
 /* wake.c */
 
@@ -91,7 +110,8 @@ typedef enum snk_wake_hearing {
 } snk_wake_hearing;
 
 /* The claim waits now: from now on messages about it must be heard. `may_wait`: it may take a moment. */
-snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign, bool may_wait);
+snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, uint16_t slot, bool holder_is_foreign,
+                                 bool may_wait);
 /* It does no more. */
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim);
 

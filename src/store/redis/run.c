@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "redis/errors.h"
 
-#define ARGUMENTS_MAX (3 + SNK_KEYS + SNK_RUN_ARGUMENTS_MAX)
+#define ARGUMENTS_MAX (4 + SNK_KEYS + SNK_RUN_ARGUMENTS_MAX)
 
 sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bool with_text, snk_redis_call *call,
                             sneck_error *error)
@@ -14,6 +14,9 @@ sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bo
     const char *arguments[ARGUMENTS_MAX];
     size_t lengths[ARGUMENTS_MAX];
     size_t count = 0;
+    char shard[SNK_SHARD_SIZE];
+    call->slot = snk_channel_slot(store, run->keys);
+    snk_channel_shard(store, call->slot, shard);
     arguments[count] = with_text ? "EVAL" : "EVALSHA";
     lengths[count++] = with_text ? 4 : 7;
     arguments[count] = with_text ? script->text : script->sha;
@@ -29,6 +32,8 @@ sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bo
         arguments[count] = run->arguments[i];
         lengths[count++] = strlen(run->arguments[i]);
     }
+    arguments[count] = shard;
+    lengths[count++] = strlen(shard);
     return snk_redis_call_format(call, count, arguments, lengths, error);
 }
 
@@ -65,7 +70,7 @@ sneck_status snk_run_one(snk_redis_store *store, const snk_run *run, snk_redis_c
         if (status != SNECK_OK)
             return status;
         snk_redis_call *const calls[] = { call };
-        snk_redis_drive(store->redis, calls, 1);
+        snk_topology_drive(store->topology, calls, 1);
         with_text = !with_text;
     } while (with_text && snk_run_needs_text(call));
     return snk_run_result(store, call, uncertain_out, error);

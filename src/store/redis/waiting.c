@@ -49,13 +49,13 @@ void snk_waiting_deinit(snk_waiting *waiting)
     (void)pthread_mutex_destroy(&waiting->mutex);
 }
 
-bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name)
+bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t slot)
 {
     size_t size = strlen(name) + 1;
     snk_waiting_claim *claim = malloc(sizeof *claim + size);
     if (claim == NULL)
         return false;
-    *claim = (snk_waiting_claim){ .id = *id };
+    *claim = (snk_waiting_claim){ .id = *id, .slot = slot };
     memcpy(claim->name, name, size);
     (void)pthread_mutex_lock(&waiting->mutex);
     snk_list_append(bucket_of(waiting, id), &claim->link);
@@ -90,12 +90,13 @@ bool snk_waiting_find(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME
     return claim != NULL;
 }
 
-snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, bool wants_public)
+snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, uint16_t slot, bool wants_public)
 {
     snk_waiting_wants wants = { .private_channel = false };
     (void)pthread_mutex_lock(&waiting->mutex);
-    wants.private_channel = !waiting->hears_private;
-    waiting->hears_private = true;
+    uint8_t bit = (uint8_t)(1 << slot % 8);
+    wants.private_channel = (waiting->hears_private[slot / 8] & bit) == 0;
+    waiting->hears_private[slot / 8] |= bit;
     snk_waiting_claim *claim = find_locked(waiting, id);
     if (claim != NULL && wants_public && !claim->hears_public) {
         claim->hears_public = true;
@@ -113,21 +114,26 @@ typedef struct told {
     char name[SNK_NAME_LENGTH_MAX + 1];
 } told;
 
-/* Those of one bucket, copied: an array of `*count_out` to be freed; NULL when there are none, or no memory. */
-static told *copy_bucket(snk_waiting *waiting, size_t index, const char *name, size_t *count_out)
+static bool is_meant(const snk_waiting_claim *claim, const char *name, uint16_t slot)
 {
-    const snk_list *bucket = &waiting->buckets[index];
+    return (name == NULL || strcmp(claim->name, name) == 0) && (slot == SNK_REDIS_SLOT_ANY || claim->slot == slot);
+}
+
+/* Those of one bucket, copied: an array of `*count_out` to be freed; NULL when there are none, or no memory. */
+static told *copy_bucket(snk_waiting *waiting, const snk_list *bucket, const char *name, uint16_t slot,
+                         size_t *count_out)
+{
     size_t count = 0;
     told *copies = NULL;
     (void)pthread_mutex_lock(&waiting->mutex);
     for (snk_link *link = snk_list_first(bucket); link != NULL; link = snk_list_next(bucket, link))
-        count += name == NULL || strcmp(claim_of(link)->name, name) == 0;
+        count += is_meant(claim_of(link), name, slot);
     if (count > 0)
         copies = calloc(count, sizeof *copies);
     size_t copied = 0;
     for (snk_link *link = snk_list_first(bucket); copies != NULL && link != NULL; link = snk_list_next(bucket, link)) {
         const snk_waiting_claim *claim = claim_of(link);
-        if (name == NULL || strcmp(claim->name, name) == 0) {
+        if (is_meant(claim, name, slot)) {
             copies[copied].id = claim->id;
             copy_name(copies[copied++].name, claim->name);
         }
@@ -137,12 +143,12 @@ static told *copy_bucket(snk_waiting *waiting, size_t index, const char *name, s
     return copies;
 }
 
-void snk_waiting_tell(snk_waiting *waiting, const char *name,
+void snk_waiting_tell(snk_waiting *waiting, const char *name, uint16_t slot,
                       void (*tell)(void *context, const char *name, const snk_id *id), void *context)
 {
     for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++) {
         size_t count = 0;
-        told *copies = copy_bucket(waiting, i, name, &count);
+        told *copies = copy_bucket(waiting, &waiting->buckets[i], name, slot, &count);
         for (size_t j = 0; j < count; j++)
             tell(context, copies[j].name, &copies[j].id);
         free(copies);

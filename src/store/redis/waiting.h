@@ -12,21 +12,23 @@
 #include "base/ids.h"
 #include "base/limits.h"
 #include "base/list.h"
+#include "redis/slot.h"
 
 #define SNK_WAITING_BUCKETS 256
 
 typedef struct snk_waiting_claim {
     snk_link link; /* in its bucket */
     snk_id id;
+    uint16_t slot;     /* of its lock; 0 unless this is a cluster */
     bool hears_public; /* the public channel of its name was subscribed to for it */
     char name[];
 } snk_waiting_claim;
 
 typedef struct snk_waiting {
-    pthread_mutex_t mutex;                 /* a leaf */
-    bool hears_private;                    /* the private channel was subscribed to; under mutex */
-    size_t count;                          /* under mutex */
-    snk_list buckets[SNK_WAITING_BUCKETS]; /* of owned snk_waiting_claim, by id; under mutex */
+    pthread_mutex_t mutex;                      /* a leaf */
+    uint8_t hears_private[SNK_REDIS_SLOTS / 8]; /* a bit a slot: its private channel was subscribed to; under mutex */
+    size_t count;                               /* under mutex */
+    snk_list buckets[SNK_WAITING_BUCKETS];      /* of owned snk_waiting_claim, by id; under mutex */
 } snk_waiting;
 
 bool snk_waiting_init(snk_waiting *waiting);
@@ -34,7 +36,7 @@ bool snk_waiting_init(snk_waiting *waiting);
 void snk_waiting_deinit(snk_waiting *waiting);
 
 /* False when out of memory. */
-bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name);
+bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t slot);
 
 /*
  * Takes a claim out. True when the public channel of its name was subscribed to for it; then that name is copied, and
@@ -51,13 +53,13 @@ typedef struct snk_waiting_wants {
     bool public_channel; /* of the name, which was copied */
     char name[SNK_NAME_LENGTH_MAX + 1];
 } snk_waiting_wants;
-snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, bool wants_public);
+snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, uint16_t slot, bool wants_public);
 
 /*
- * Calls `tell` for each claim that waits for `name` (NULL: for any), with nothing locked. Claims that come or go
- * meanwhile may be missed or told.
+ * Calls `tell` for each claim that waits for `name` (NULL: for any) in `slot` (SNK_REDIS_SLOT_ANY: in any), with
+ * nothing locked. Claims that come or go meanwhile may be missed or told.
  */
-void snk_waiting_tell(snk_waiting *waiting, const char *name,
+void snk_waiting_tell(snk_waiting *waiting, const char *name, uint16_t slot,
                       void (*tell)(void *context, const char *name, const snk_id *id), void *context);
 
 #endif

@@ -15,16 +15,6 @@
 /* How long the first claim that waits is held up until messages are heard. */
 #define LISTEN_WAIT_NS (1 * SNK_NS_PER_S)
 
-static void private_channel(const snk_redis_store *store, char channel[SNK_CHANNEL_SIZE])
-{
-    (void)snprintf(channel, SNK_CHANNEL_SIZE, SNK_WAKE_CHANNEL "%s", store->identity.uuid);
-}
-
-static void public_channel(const char *name, char channel[SNK_CHANNEL_SIZE])
-{
-    (void)snprintf(channel, SNK_CHANNEL_SIZE, SNK_RELEASE_CHANNEL "%.512s", name);
-}
-
 /* ---- Sleeping ---- */
 
 /*
@@ -80,25 +70,26 @@ bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *wo
     return false;
 }
 
-/* The name of the lock whose public channel this is; false when it is none. */
-static bool name_of_channel(const char *channel, size_t length, char name[SNK_NAME_LENGTH_MAX + 1])
+/* ---- What the connection says ---- */
+
+static bool is_heard(const snk_redis_store *store, uint16_t slot)
 {
-    size_t skip = sizeof SNK_RELEASE_CHANNEL - 1;
-    if (length <= skip || length - skip > SNK_NAME_LENGTH_MAX || memcmp(channel, SNK_RELEASE_CHANNEL, skip) != 0)
-        return false;
-    memcpy(name, channel + skip, length - skip);
-    name[length - skip] = '\0';
-    return true;
+    return (atomic_load(&store->is_heard[slot / 8]) >> slot % 8 & 1) != 0;
 }
 
-/* ---- What the connection says ---- */
+/* Returns what it was before. */
+static bool note_heard(snk_redis_store *store, uint16_t slot)
+{
+    uint8_t bit = (uint8_t)(1 << slot % 8);
+    return (atomic_fetch_or(&store->is_heard[slot / 8], bit) & bit) != 0;
+}
 
 static void on_message(void *context, const snk_redis_message *message)
 {
     snk_redis_store *store = context;
     char name[SNK_NAME_LENGTH_MAX + 1];
-    if (name_of_channel(message->channel, message->channel_length, name)) {
-        snk_waiting_tell(&store->waiting, name, tell, store);
+    if (snk_channel_name(store, message->channel, message->channel_length, name)) {
+        snk_waiting_tell(&store->waiting, name, SNK_REDIS_SLOT_ANY, tell, store);
         return;
     }
     char text[SNK_ID_TEXT_SIZE];
@@ -120,10 +111,11 @@ static void on_subscribed(void *context, const char *channel, size_t length, snk
     (void)run;
     snk_redis_store *store = context;
     char name[SNK_NAME_LENGTH_MAX + 1];
-    if (name_of_channel(channel, length, name))
-        snk_waiting_tell(&store->waiting, name, tell, store);
-    else if (atomic_exchange(&store->is_heard, true))
-        snk_waiting_tell(&store->waiting, NULL, tell, store);
+    uint16_t slot = store->slot_tags == NULL ? 0 : snk_redis_slot_of(channel, length);
+    if (snk_channel_name(store, channel, length, name))
+        snk_waiting_tell(&store->waiting, name, SNK_REDIS_SLOT_ANY, tell, store);
+    else if (note_heard(store, slot))
+        snk_waiting_tell(&store->waiting, NULL, slot, tell, store);
 }
 
 /* The server may have been restarted without its data: then it knows none of our claims. */
@@ -132,7 +124,7 @@ static void on_connected(void *context, snk_redis_lane lane, snk_redis_run run, 
     (void)run;
     snk_redis_store *store = context;
     if (again && lane == SNK_REDIS_SHARED)
-        snk_waiting_tell(&store->waiting, NULL, tell, store);
+        snk_waiting_tell(&store->waiting, NULL, SNK_REDIS_SLOT_ANY, tell, store);
 }
 
 static void on_log(void *context, sneck_log_level level, const char *text)
@@ -156,43 +148,62 @@ snk_redis_listener snk_wake_listener(snk_redis_store *store)
 /* ---- What the store wants to hear ---- */
 
 /* Without memory for it, or with too many channels, the claim is found by its next look. */
-static void subscribe(snk_redis_store *store, const char *channel)
+static void subscribe(snk_redis_store *store, const snk_topology_channel *channel)
 {
     sneck_error error;
-    if (snk_redis_subscribe(store->redis, channel, strlen(channel), &error) != SNECK_OK)
+    if (snk_topology_subscribe(store->topology, channel, &error) != SNECK_OK)
         on_log(store, SNECK_LOG_WARNING, "event=subscribe-failed");
 }
 
-/* Waits until messages to this client are heard. False: not yet, and the claim must look often until they are. */
-static bool await_private(snk_redis_store *store, bool may_wait)
+static snk_topology_channel private_channel(const snk_redis_store *store, uint16_t slot, char text[SNK_CHANNEL_SIZE])
 {
-    if (atomic_load(&store->is_heard))
+    snk_channel_private(store, slot, text);
+    return (snk_topology_channel){
+        .name = text, .length = strlen(text), .slot = slot, .sharded = store->slot_tags != NULL
+    };
+}
+
+static snk_topology_channel public_channel(const snk_redis_store *store, const char *name, char text[SNK_CHANNEL_SIZE])
+{
+    snk_keys keys;
+    /* It is the name of a lock that is waited for, so its keys could be made before. */
+    (void)snk_keys_make(&keys, store->prefix, name, NULL);
+    bool sharded = snk_channel_public(store, name, &keys, text);
+    return (snk_topology_channel){
+        .name = text, .length = strlen(text), .slot = snk_channel_slot(store, &keys), .sharded = sharded
+    };
+}
+
+/* Waits until messages to this client are heard. False: not yet, and the claim must look often until they are. */
+static bool await_private(snk_redis_store *store, uint16_t slot, bool may_wait)
+{
+    if (is_heard(store, slot))
         return true;
     if (!may_wait)
         return false;
-    char channel[SNK_CHANNEL_SIZE];
-    private_channel(store, channel);
-    int64_t until_ns = snk_time_add(snk_now_ns(), LISTEN_WAIT_NS);
-    return snk_redis_await_subscribed(store->redis, channel, strlen(channel), until_ns, NULL);
+    char text[SNK_CHANNEL_SIZE];
+    snk_topology_channel channel = private_channel(store, slot, text);
+    return snk_topology_await_subscribed(store->topology, &channel, snk_time_add(snk_now_ns(), LISTEN_WAIT_NS));
 }
 
-snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign, bool may_wait)
+snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, uint16_t slot, bool holder_is_foreign,
+                                 bool may_wait)
 {
-    bool was_heard = atomic_load(&store->is_heard);
+    bool was_heard = is_heard(store, slot);
     bool wants_public = holder_is_foreign || store->options.wake == SNK_WAKE_ALL;
-    snk_waiting_wants wants = snk_waiting_mark(&store->waiting, claim, wants_public);
-    char channel[SNK_CHANNEL_SIZE];
+    snk_waiting_wants wants = snk_waiting_mark(&store->waiting, claim, slot, wants_public);
+    char text[SNK_CHANNEL_SIZE];
     if (wants.private_channel) {
-        private_channel(store, channel);
-        subscribe(store, channel);
+        snk_topology_channel channel = private_channel(store, slot, text);
+        subscribe(store, &channel);
     }
     bool is_public_heard = false;
     if (wants.public_channel) {
-        public_channel(wants.name, channel);
-        is_public_heard = snk_redis_is_subscribed(store->redis, channel, strlen(channel), NULL);
-        subscribe(store, channel);
+        snk_topology_channel channel = public_channel(store, wants.name, text);
+        is_public_heard = snk_topology_is_subscribed(store->topology, &channel);
+        subscribe(store, &channel);
     }
-    if (!await_private(store, may_wait))
+    if (!await_private(store, slot, may_wait))
         return SNK_WAKE_DEAF;
     /*
      * If the public channel is confirmed already nothing will come, but something may have been said before this claim
@@ -204,9 +215,9 @@ snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, bo
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim)
 {
     char name[SNK_NAME_LENGTH_MAX + 1];
-    char channel[SNK_CHANNEL_SIZE];
+    char text[SNK_CHANNEL_SIZE];
     if (!snk_waiting_remove(&store->waiting, claim, name))
         return;
-    public_channel(name, channel);
-    snk_redis_unsubscribe(store->redis, channel, strlen(channel));
+    snk_topology_channel channel = public_channel(store, name, text);
+    snk_topology_unsubscribe(store->topology, &channel);
 }

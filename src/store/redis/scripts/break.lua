@@ -1,8 +1,9 @@
 -- Takes the lock away from the claim that holds it with this token; the next waiter gets it.
--- ARGV: token, reason, history (0 or 1), channel ('': no public message), message up to its time
+-- ARGV: token, reason, history (0 or 1), channel ('': no public message), message up to its time, the command that
+-- publishes it
 -- Answers {5} done, {4} it is free, or held with another token.
 --@include keys
-local wanted, reason, history, channel, message = unpack(ARGV, 1, 5)
+local wanted, reason, history, channel, message, announce = unpack(ARGV, 1, 6)
 --@include time
 --@include layout
 --@include note
@@ -14,7 +15,7 @@ end
 redis.call('DEL', lock)
 note('broken', first, reason)
 if channel ~= '' then
-    redis.call('PUBLISH', channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
+    redis.call(announce, channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
 end
 local OFFER_MS = 2000
 --@include grant

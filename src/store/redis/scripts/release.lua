@@ -1,9 +1,9 @@
 -- Ends a claim, wherever it is, and touches no other. A hold is handed to the next waiter in the same execution.
 -- ARGV: claim, tombstone (ms; 0: none), history (0 or 1), channel ('': no public message), message up to its time,
--- how the hold ended (released or lost)
+-- how the hold ended (released or lost), the command that publishes it
 -- Answers {5} it was there, {4} it was not.
 --@include keys
-local claim, tombstone, history, channel, message, kind = unpack(ARGV, 1, 6)
+local claim, tombstone, history, channel, message, kind, announce = unpack(ARGV, 1, 7)
 tombstone = tonumber(tombstone)
 --@include time
 --@include layout
@@ -18,7 +18,7 @@ if holding == claim then
     redis.call('DEL', lock)
     note(kind, first)
     if channel ~= '' then
-        redis.call('PUBLISH', channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
+        redis.call(announce, channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
     end
 end
 if queue_exists then

@@ -6,3 +6,7 @@ local lock, token, gone, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local queue, queue_info, queue_until = KEYS[5], KEYS[6], KEYS[7]
 local DAY_MS = 86400000
 local now_ms, now_us
+-- In a cluster: what the name of a channel ends with so that it is in the slot of the lock; else ''. There a message goes
+-- to those who listen on this server (from Redis 7 on), not to every server of the cluster.
+local shard = ARGV[#ARGV]
+local publish = shard ~= '' and redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'

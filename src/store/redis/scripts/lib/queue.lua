@@ -41,7 +41,7 @@ local function serve(asker, asker_lease)
             grant(claim, owner, tokens, asker_lease, pid, host, why, fair)
             return true
         elseif wake == 'grant' or (wake == 'one' and not asker) then
-            local heard = redis.call('PUBLISH', 'lock:wake:' .. string.match(owner, '^[^:]*'), claim)
+            local heard = redis.call(publish, 'lock:wake:' .. string.match(owner, '^[^:]*') .. shard, claim)
             if heard > 0 and wake == 'one' then
                 return false
             elseif heard > 0 then
