@@ -15,6 +15,7 @@ if redis.call('EXISTS', lock, queue, gone) == 0 then
     local first, last = grant(claim, owner, tokens, lease, pid, host, why, fair)
     return { 1, first, last }
 end
+insist_on_master()
 if redis.call('ZSCORE', gone, claim) then
     return { 4 }
 end

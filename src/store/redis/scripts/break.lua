@@ -10,6 +10,7 @@ local wanted, reason, history, channel, message, announce = unpack(ARGV, 1, 6)
 read_clock()
 local holding, first, _, owner = peek()
 if not holding or first ~= wanted then
+    insist_on_master()
     return { 4 }
 end
 redis.call('DEL', lock)

@@ -20,6 +20,8 @@ if holding == claim then
     if channel ~= '' then
         redis.call(announce, channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
     end
+else
+    insist_on_master()
 end
 if queue_exists then
     local OFFER_MS = 2000

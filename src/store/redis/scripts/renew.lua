@@ -11,8 +11,10 @@ if holding == claim then
         count(owner, levels)
     end
     -- A renewal never shortens.
-    if redis.call('PTTL', lock) < lease then
+    if redis.call('PTTL', lock) <= lease then
         redis.call('PEXPIRE', lock, lease)
+    else
+        insist_on_master()
     end
     return { 1, tonumber(first), tonumber(last) }
 end
@@ -23,6 +25,7 @@ local OFFER_MS = 2000
 --@include queue
 --@include layout_holder
 read_clock()
+insist_on_master()
 trim()
 local queued = redis.call('ZSCORE', queue_until, claim)
 local found = holder(lease)

@@ -10,3 +10,9 @@ local now_ms, now_us
 -- to those who listen on this server (from Redis 7 on), not to every server of the cluster.
 local shard = ARGV[#ARGV]
 local publish = shard ~= '' and redis.REDIS_VERSION_NUM and 'SPUBLISH' or 'PUBLISH'
+
+-- A replica does not write, but would answer from what it has, which may be old: a claim that it has not heard of yet
+-- would be gone. So whatever could end without a write begins with one that changes nothing.
+local function insist_on_master()
+    redis.call('ZREM', queue, '')
+end
