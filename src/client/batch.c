@@ -57,6 +57,7 @@ static void submit(snk_batch *batch)
         .claims = batch->claims,
         .answers = batch->answers,
         .count = batch->count,
+        .background = true,
         .done = done,
         .context = &word,
     };

@@ -35,20 +35,28 @@ static snk_node *route_locked(snk_topology *topology, uint16_t slot)
     return NULL;
 }
 
+static void set_owner_locked(snk_topology *topology, uint16_t slot, uint16_t owner)
+{
+    uint16_t *before = &topology->map->owners[slot];
+    if (*before == owner)
+        return;
+    /* One that was served by nobody has found the server that it had before, or another: nobody knows. */
+    if (owner != SNK_MAP_NOBODY && topology->version > 0)
+        snk_topology_displace_locked(topology, slot);
+    *before = owner;
+}
+
 static void moved_locked(snk_topology *topology, uint16_t slot, snk_node *node)
 {
-    if (topology->map == NULL || topology->map->owners[slot] == node->index)
+    if (topology->map == NULL)
         return;
-    topology->map->owners[slot] = node->index;
+    set_owner_locked(topology, slot, node->index);
     node->mapped = true;
     topology->version++;
 }
 
 static void install_locked(snk_topology *topology, const snk_map_range ranges[], snk_node *const nodes[], size_t count)
 {
-    snk_map *map = topology->map;
-    bool changed = false;
-    uint16_t *before = map->owners;
     uint16_t owners[SNK_REDIS_SLOTS];
     memset(owners, 0xff, sizeof owners);
     for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
@@ -62,10 +70,10 @@ static void install_locked(snk_topology *topology, const snk_map_range ranges[],
         for (size_t slot = ranges[i].first; slot <= ranges[i].last; slot++)
             owners[slot] = nodes[i]->index;
     }
-    changed = memcmp(before, owners, sizeof owners) != 0;
-    if (!changed)
+    if (memcmp(topology->map->owners, owners, sizeof owners) == 0)
         return;
-    memcpy(before, owners, sizeof owners);
+    for (uint16_t slot = 0; slot < SNK_REDIS_SLOTS; slot++)
+        set_owner_locked(topology, slot, owners[slot]);
     topology->version++;
 }
 
@@ -99,8 +107,8 @@ static sneck_status install(snk_topology *topology, const snk_map_range ranges[]
 
 /* ---- Looking ---- */
 
-/* Up to ASKED_AT_ONCE servers of the map, by chance; how many. */
-static size_t choose_known(snk_topology *topology, snk_question questions[ASKED_AT_ONCE])
+/* Up to `most` servers of the map, by chance; how many. */
+static size_t choose_known(snk_topology *topology, snk_question questions[ASKED_AT_ONCE], size_t most)
 {
     size_t count = 0;
     size_t seen = 0;
@@ -111,8 +119,8 @@ static size_t choose_known(snk_topology *topology, snk_question questions[ASKED_
             continue;
         /* Each of those seen so far is among the chosen with the same chance. */
         seen++;
-        size_t place = count < ASKED_AT_ONCE ? count++ : snk_redis_random(&topology->random) % seen;
-        if (place >= ASKED_AT_ONCE)
+        size_t place = count < most ? count++ : snk_redis_random(&topology->random) % seen;
+        if (place >= most)
             continue;
         snk_node_unref_locked(questions[place].node);
         questions[place].node = snk_node_ref_locked(node);
@@ -189,11 +197,11 @@ static sneck_status ask(snk_topology *topology, snk_question questions[], size_t
     return status;
 }
 
-static sneck_status look(snk_topology *topology, sneck_error *error)
+static sneck_status look(snk_topology *topology, bool idly, sneck_error *error)
 {
     *error = (sneck_error){ .status = SNECK_OK };
     snk_question known[ASKED_AT_ONCE] = { { .node = NULL } };
-    size_t count = choose_known(topology, known);
+    size_t count = choose_known(topology, known, idly ? 1 : ASKED_AT_ONCE);
     if (count > 0 && ask(topology, known, count, error) == SNECK_OK)
         return snk_ok(error);
     *error = (sneck_error){ .status = SNECK_OK };

@@ -18,6 +18,8 @@ void snk_leader_adopt(snk_topology *topology, snk_node *node)
         topology->master = snk_node_ref_locked(node);
         node->mapped = true;
         topology->version++;
+        for (uint16_t slot = 0; before != NULL && slot < SNK_REDIS_SLOTS; slot++)
+            snk_topology_displace_locked(topology, slot);
     }
     pthread_mutex_unlock(&topology->mutex);
     if (before == node)

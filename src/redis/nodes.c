@@ -200,7 +200,7 @@ void snk_node_unref_locked(snk_node *node)
     assert(node->references > 0);
     node->references--;
     node->used_at_ns = node->references == 0 ? snk_now_ns() : 0;
-    if (node->references == 0 && node->retired)
+    if (node->references == 0 && (node->retired || node->topology->closing))
         pthread_cond_broadcast(&node->topology->changed); /* the scout sweeps */
 }
 

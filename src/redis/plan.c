@@ -48,7 +48,7 @@ static sneck_status copy_hosts(snk_plan *plan, const snk_topology_config *config
 
 sneck_status snk_plan_init(snk_plan *plan, const snk_topology_config *config, sneck_error *error)
 {
-    *plan = (snk_plan){ .kind = config->kind, .server = config->server };
+    *plan = (snk_plan){ .kind = config->kind, .server = config->server, .displaced = config->displaced };
     plan->server.host = NULL;
     plan->sentinel = (snk_redis_config){
         .tls = config->server.tls,

@@ -10,6 +10,7 @@ typedef struct snk_plan {
     snk_topology_kind kind;
     snk_redis_config server;   /* its texts are those below; so are those of the next */
     snk_redis_config sentinel; /* without database and listener */
+    void (*displaced)(void *context, const uint8_t slots[SNK_REDIS_SLOTS / 8]); /* with the listener's context */
     const char *service;
     snk_redis_address *hosts; /* owned */
     size_t host_count;

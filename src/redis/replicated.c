@@ -1,11 +1,13 @@
 /*
  * A master and replicas that nobody watches: every server is asked for its role. Nothing tells when that changes; it is
- * asked again when the master refuses to write or cannot be reached.
+ * asked again when the master refuses to write or cannot be reached, and now and then.
  */
 #include <stdlib.h>
 
 #include "base/error.h"
 #include "redis/leader.h"
+
+#define IDLE_NS (15 * SNK_NS_PER_S)
 
 /* The one among those that say they are the master; NULL with `error` when there is none, or nobody can say which. */
 static snk_node *choose(const snk_topology *topology, const snk_question questions[], size_t count, sneck_error *error)
@@ -41,8 +43,22 @@ static snk_node *choose(const snk_topology *topology, const snk_question questio
     return best;
 }
 
-static sneck_status look(snk_topology *topology, sneck_error *error)
+/* Whether the master is there and still is the master. */
+static bool is_settled(snk_topology *topology)
 {
+    snk_question question = { .node = topology->master };
+    if (question.node == NULL)
+        return false;
+    snk_question_ask(&question, 1, 1, (const char *const[]){ "ROLE" }, snk_question_timeout_ns(topology));
+    bool is_master = snk_leader_is_master(snk_question_answer(&question, NULL), NULL);
+    snk_question_clear(&question, 1);
+    return is_master;
+}
+
+static sneck_status look(snk_topology *topology, bool idly, sneck_error *error)
+{
+    if (idly && is_settled(topology))
+        return snk_ok(error);
     const snk_plan *plan = &topology->plan;
     snk_question *questions = calloc(plan->host_count, sizeof *questions);
     if (questions == NULL)
@@ -64,5 +80,5 @@ static sneck_status look(snk_topology *topology, sneck_error *error)
 const snk_topology_ops snk_topology_replicated = {
     .route_locked = snk_leader_route_locked,
     .look = look,
-    .idle_ns = SNK_NEVER_NS,
+    .idle_ns = IDLE_NS,
 };

@@ -1,5 +1,6 @@
 /* The thread that finds out who serves what: one look at a time, when there is a reason, and not too often. */
 #include <signal.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "redis/backoff.h"
@@ -38,10 +39,11 @@ static int64_t pause_ns_locked(snk_topology *topology)
 static void look_locked(snk_topology *topology)
 {
     sneck_error error = { .status = SNECK_OK };
+    bool idly = !topology->look_wanted && !topology->look_urgently;
     topology->look_wanted = false;
     topology->look_urgently = false;
     pthread_mutex_unlock(&topology->mutex);
-    sneck_status status = topology->ops->look(topology, &error);
+    sneck_status status = topology->ops->look(topology, idly, &error);
     if (status != SNECK_OK)
         snk_topology_log(topology, SNECK_LOG_WARNING, "event=look-failed error=\"%s\"", error.message);
     pthread_mutex_lock(&topology->mutex);
@@ -54,6 +56,21 @@ static void look_locked(snk_topology *topology)
     if (snk_follows_place_locked(topology) || status != SNECK_OK)
         topology->look_wanted = topology->look_wanted || topology->follows.count > 0;
     pthread_cond_broadcast(&topology->changed);
+}
+
+/* What has moved since the last time is told without the mutex. */
+static void tell_displaced_locked(snk_topology *topology)
+{
+    if (!topology->is_displaced)
+        return;
+    uint8_t slots[sizeof topology->displaced];
+    memcpy(slots, topology->displaced, sizeof slots);
+    memset(topology->displaced, 0, sizeof topology->displaced);
+    topology->is_displaced = false;
+    pthread_mutex_unlock(&topology->mutex);
+    if (topology->plan.displaced != NULL)
+        topology->plan.displaced(topology->plan.server.listener.context, slots);
+    pthread_mutex_lock(&topology->mutex);
 }
 
 /* When to look next. What somebody said is looked into at once, but not as often as somebody can say it. */
@@ -72,6 +89,7 @@ static void *run(void *argument)
     while (!topology->closing) {
         if (snk_now_ns() >= due_at_locked(topology)) {
             look_locked(topology);
+            tell_displaced_locked(topology);
             continue;
         }
         pthread_mutex_unlock(&topology->mutex);

@@ -216,8 +216,9 @@ static sneck_status find(watch *self, sneck_error *error)
     return status == SNECK_OK ? verify(self->topology, &master, error) : explain(self, error);
 }
 
-static sneck_status look(snk_topology *topology, sneck_error *error)
+static sneck_status look(snk_topology *topology, bool idly, sneck_error *error)
 {
+    (void)idly;
     watch *self = calloc(1, sizeof *self);
     if (self == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "redis: no memory to look for the master");

@@ -7,9 +7,10 @@ static snk_node *route_locked(snk_topology *topology, uint16_t slot)
     return topology->master;
 }
 
-static sneck_status look(snk_topology *topology, sneck_error *error)
+static sneck_status look(snk_topology *topology, bool idly, sneck_error *error)
 {
     (void)topology;
+    (void)idly;
     (void)error;
     return SNECK_OK;
 }

@@ -12,6 +12,7 @@
 #include "redis/topology_parts.h"
 
 #define LOG_LINE_SIZE 512
+#define CLOSE_SLICE_NS (10 * SNK_NS_PER_MS)
 
 void snk_topology_log(const snk_topology *topology, sneck_log_level level, const char *format, ...)
 {
@@ -128,6 +129,12 @@ bool snk_topology_is_sharded(snk_topology *topology, uint16_t slot)
     return version == 0 || version >= SNK_REDIS_SHARDED_SINCE;
 }
 
+void snk_topology_displace_locked(snk_topology *topology, uint16_t slot)
+{
+    topology->is_displaced = true;
+    topology->displaced[slot / 8] |= (uint8_t)(1 << slot % 8);
+}
+
 /* References to the servers that have keys; how many. `nodes` has room for all. */
 static size_t collect(snk_topology *topology, snk_node *nodes[], uint64_t *version_out)
 {
@@ -201,6 +208,23 @@ void snk_topology_begin_close(snk_topology *topology)
     }
 }
 
+/* Waits a moment for those who still use one: calls that are being given up. */
+static bool has_nodes(snk_topology *topology)
+{
+    pthread_mutex_lock(&topology->mutex);
+    bool used = false;
+    bool any = false;
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
+        const snk_node *node = atomic_load_explicit(&topology->nodes[i], memory_order_relaxed);
+        any = any || node != NULL;
+        used = used || (node != NULL && node->references > 0);
+    }
+    if (used)
+        snk_topology_sleep_locked(topology, snk_now_ns() + CLOSE_SLICE_NS);
+    pthread_mutex_unlock(&topology->mutex);
+    return any;
+}
+
 void snk_topology_close(snk_topology *topology)
 {
     if (topology == NULL)
@@ -214,7 +238,8 @@ void snk_topology_close(snk_topology *topology)
     snk_node_unref_locked(topology->master);
     topology->master = NULL;
     pthread_mutex_unlock(&topology->mutex);
-    snk_nodes_sweep(topology);
+    while (has_nodes(topology))
+        (void)snk_nodes_sweep(topology);
     free(topology->map);
     snk_plan_deinit(&topology->plan);
     pthread_cond_destroy(&topology->changed);

@@ -40,6 +40,11 @@ typedef struct snk_topology_config {
     /* REPLICATED: the servers. CLUSTER: some of them. SENTINEL: some of the sentinels. */
     const snk_redis_address *hosts;
     size_t host_count;
+    /*
+     * Other servers than before serve these slots (a bit each, the lowest first), so what was written last may be
+     * forgotten. On a thread of the topology; may send calls, but not drive any. May be NULL.
+     */
+    void (*displaced)(void *context, const uint8_t slots[SNK_REDIS_SLOTS / 8]);
     const char *service;           /* SENTINEL: what the sentinels call the master */
     const char *sentinel_user;     /* NULL or "": the default user */
     const char *sentinel_password; /* NULL or "": none */

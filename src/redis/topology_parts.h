@@ -73,8 +73,8 @@ int64_t snk_nodes_sweep(snk_topology *topology);
 typedef struct snk_topology_ops {
     /* The server for a slot, as far as is known, or NULL. */
     snk_node *(*route_locked)(snk_topology *topology, uint16_t slot);
-    /* Finds out who serves what. On the scout's thread, without the mutex. */
-    sneck_status (*look)(snk_topology *topology, sneck_error *error);
+    /* Finds out who serves what; `idly`: without a reason to doubt it. On the scout's thread, without the mutex. */
+    sneck_status (*look)(snk_topology *topology, bool idly, sneck_error *error);
     /* A server has said that the slot is on `node` from now on. NULL where nothing moves so. */
     void (*moved_locked)(snk_topology *topology, uint16_t slot, snk_node *node);
     int64_t idle_ns; /* how often to look without a reason, for what nobody tells; SNK_NEVER_NS: not at all */
@@ -101,12 +101,14 @@ struct snk_topology {
     pthread_cond_t changed; /* with mutex, CLOCK_MONOTONIC: a look has ended, a subscription has moved, closing */
     /* Under mutex: */
     bool closing;
-    snk_node *master;    /* a reference; all but CLUSTER */
-    struct snk_map *map; /* owned; CLUSTER */
-    uint64_t version;    /* of what is known about who serves what */
-    sneck_error trouble; /* why the last look failed; SNECK_OK when it did not */
-    snk_follows follows; /* subscriptions */
-    unsigned guests;     /* threads in drive and await: they must be gone before it is freed */
+    snk_node *master;                       /* a reference; all but CLUSTER */
+    struct snk_map *map;                    /* owned; CLUSTER */
+    uint64_t version;                       /* of what is known about who serves what */
+    bool is_displaced;                      /* a bit of the next is set */
+    uint8_t displaced[SNK_REDIS_SLOTS / 8]; /* slots that another server serves than before; not told yet */
+    sneck_error trouble;                    /* why the last look failed; SNECK_OK when it did not */
+    snk_follows follows;                    /* subscriptions */
+    unsigned guests;                        /* threads in drive and await: they must be gone before it is freed */
     uint64_t random;
     /* The scout's, under mutex: */
     pthread_t scout;
@@ -118,6 +120,9 @@ struct snk_topology {
     int64_t looked_at_ns; /* when the last one ended */
     int64_t look_after_ns;
 };
+
+/* Another server serves the slot than before: the scout tells. */
+void snk_topology_displace_locked(snk_topology *topology, uint16_t slot);
 
 /* A thread is inside, so that closing waits for it. */
 void snk_topology_enter(snk_topology *topology);

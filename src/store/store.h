@@ -53,6 +53,7 @@ typedef struct snk_call {
     const snk_claim *claims; /* borrowed until done */
     snk_answer *answers;     /* borrowed until done; `count` of them */
     size_t count;
+    bool background; /* nobody waits for it, and it is asked again anyway: better failed now than answered late */
     void (*done)(struct snk_call *call);
     void *context;
     snk_store *store; /* set by snk_store_submit */

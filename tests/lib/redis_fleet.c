@@ -159,7 +159,7 @@ void fleet_start_sentinels(redis_fleet *fleet, const char *lines)
     char config[1024];
     (void)snprintf(config, sizeof config,
                    "sentinel monitor " FLEET_SERVICE " 127.0.0.1 %d 2\n"
-                   "sentinel down-after-milliseconds " FLEET_SERVICE " 500\n"
+                   "sentinel down-after-milliseconds " FLEET_SERVICE " 1000\n"
                    "sentinel failover-timeout " FLEET_SERVICE " 1000\n"
                    "sentinel parallel-syncs " FLEET_SERVICE " 2\n%s",
                    fleet->servers[0].port, lines == NULL ? "" : lines);
@@ -167,6 +167,33 @@ void fleet_start_sentinels(redis_fleet *fleet, const char *lines)
         if (!redis_server_start_sentinel(&fleet->sentinels[i], config))
             fail_msg("a sentinel does not start");
     }
+    for (size_t i = 0; i < FLEET_SENTINELS; i++) {
+        fleet_await(&fleet->sentinels[i], "num-slaves 2", "SENTINEL MASTER " FLEET_SERVICE);
+        fleet_await(&fleet->sentinels[i], "num-other-sentinels 2", "SENTINEL MASTER " FLEET_SERVICE);
+    }
+}
+
+void fleet_await_announced(redis_fleet *fleet, size_t master)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "127.0.0.1 %d", fleet->servers[master].port);
+    int64_t limit_ns = snk_now_ns() + test_patience_ns();
+    for (size_t i = 0;; i = (i + 1) % FLEET_SENTINELS) {
+        const char *named = fleet_ask(&fleet->sentinels[i], "SENTINEL get-master-addr-by-name " FLEET_SERVICE);
+        if (strcmp(named, text) == 0)
+            return;
+        if (snk_now_ns() > limit_ns)
+            fail_msg("no sentinel names %s", text);
+        redis_bed_pause(1);
+    }
+}
+
+void fleet_await_agreement(redis_fleet *fleet, size_t master)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "127.0.0.1 %d", fleet->servers[master].port);
+    for (size_t i = 0; i < FLEET_SENTINELS; i++)
+        fleet_await(&fleet->sentinels[i], text, "SENTINEL get-master-addr-by-name " FLEET_SERVICE);
 }
 
 /* ---- A cluster ---- */

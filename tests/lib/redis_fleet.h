@@ -32,6 +32,10 @@ void fleet_stop(redis_fleet *fleet);
 
 /* The server that says it is the master, among those that run; waits for it. Its number. */
 size_t fleet_await_master(redis_fleet *fleet, size_t except);
+/* Waits until a sentinel says that this is the master: only then can anybody know. */
+void fleet_await_announced(redis_fleet *fleet, size_t master);
+/* Waits until every sentinel says so. */
+void fleet_await_agreement(redis_fleet *fleet, size_t master);
 /* Starts a killed server again, as a replica of another; returns when it has caught up. */
 void fleet_rejoin(redis_fleet *fleet, size_t server, size_t master);
 /* From now on nothing that is written to the server reaches its replicas, though it does not notice. */

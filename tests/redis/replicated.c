@@ -105,6 +105,52 @@ static void test_a_killed_master_is_replaced_by_the_one_that_is_promoted(void **
     sneck_close(holder);
 }
 
+/*
+ * What was released last is forgotten, with leases that would last for a minute: the lock is free all the same, because
+ * those who had it end what came back.
+ */
+static void test_claims_that_came_back_are_ended(void **state)
+{
+    redis_fleet *fleet = *state;
+    sneck_error error;
+    sneck_client *clients[3];
+    sneck_lock *locks[3];
+    for (size_t i = 0; i < 3; i++) {
+        clients[i] = open_client(fleet_replicated_url(fleet, NULL), 60000);
+        locks[i] = test_mutex(clients[i], "a", NULL);
+    }
+    sneck_lock *kept = test_mutex(clients[0], "kept", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(kept, 0, &error));
+    EXPECT(SNECK_OK, sneck_acquire(locks[0], 0, &error));
+    test_waiter waiting;
+    test_waiter_start(&waiting, locks[1], 20000);
+    fleet_await(&fleet->servers[1], "1", "ZCARD {lock:a}:queue");
+    fleet_cut_replication(fleet, 0);
+    EXPECT(SNECK_OK, sneck_release(locks[0], &error));
+    test_waiter_join(&waiting);
+    redis_server_kill(&fleet->servers[0]);
+    fleet_do(&fleet->servers[1], "REPLICAOF NO ONE");
+    /* There the first one holds it, and the second one waits. */
+    assert_string_equal(fleet_ask(&fleet->servers[1], "EXISTS lock:a {lock:a}:queue"), "2");
+    redis_bed_pause(20); /* what is sent in the very moment nobody knows about */
+    /* They hear of it as soon as they do anything. */
+    sneck_lock *other = test_mutex(clients[1], "other", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(other, 0, &error));
+    EXPECT(SNECK_OK, sneck_extend(kept, 60000, &error)); /* what is alive is not ended */
+    int64_t begin_ms = test_now_ms();
+    EXPECT(SNECK_OK, sneck_acquire(locks[2], 20000, &error));
+    assert_true(test_now_ms() - begin_ms < 1500);
+    assert_true(sneck_token(locks[2]) > waiting.token);
+    assert_true(sneck_is_held(kept));
+    EXPECT(SNECK_OK, sneck_release(kept, &error));
+    sneck_lock_free(other);
+    sneck_lock_free(kept);
+    for (size_t i = 0; i < 3; i++) {
+        sneck_lock_free(locks[i]);
+        sneck_close(clients[i]);
+    }
+}
+
 static void expect_unavailable(const char *url, const char *words)
 {
     sneck_error error;
@@ -172,6 +218,7 @@ int main(void)
         TEST(test_the_master_is_found_whatever_the_order),
         TEST(test_a_master_that_became_a_replica_is_left_and_nothing_is_lost),
         TEST(test_a_killed_master_is_replaced_by_the_one_that_is_promoted),
+        TEST(test_claims_that_came_back_are_ended),
         TEST(test_without_one_master_nothing_is_opened),
         TEST(test_a_wrong_password_is_said_to_be_wrong),
         TEST(test_a_replica_answers_nothing_from_what_it_has),

@@ -150,8 +150,8 @@ static snk_run release_run(const snk_redis_store *store, const snk_claim *claim,
     };
 }
 
-static sneck_status format(const snk_redis_store *store, const snk_claim *claim, bool with_text, snk_redis_call *call,
-                           sneck_error *error)
+sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *claim, bool with_text,
+                              snk_redis_call *call, sneck_error *error)
 {
     texts text;
     sneck_status status = snk_keys_make(&text.keys, store->prefix, claim->name, error);
@@ -160,8 +160,6 @@ static sneck_status format(const snk_redis_store *store, const snk_claim *claim,
     snk_id_to_hex(&claim->send.claim, text.claim);
     (void)number(text.lease, ms_of(claim->send.lease_ns));
     snk_run run = { .count = 0 };
-    /* What is asked again anyway must not hold up whoever asks. */
-    call->hasty = claim->send.ask == SNK_ASK_RENEW || claim->send.chase;
     switch (claim->send.ask) {
     case SNK_ASK_ACQUIRE:
         run = acquire_run(store, claim, &text);
@@ -241,7 +239,9 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
     /* A renewal that failed, or a request that was not answered: the claim may wait, or may come to wait yet. */
     if (answer->kind == SNK_ANSWER_FAILED && send->ask != SNK_ASK_ACQUIRE)
         ends_wait = false;
-    if (ends_wait)
+    if (answer->kind == SNK_ANSWER_HELD)
+        snk_wake_hold(store, &send->claim);
+    else if (ends_wait)
         snk_wake_forget(store, &send->claim);
     return SNK_WAKE_HEARS;
 }
@@ -266,15 +266,19 @@ static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_
                             sneck_error *error)
 {
     const snk_send *send = &claim->send;
-    sneck_status status = format(store, claim, false, call, error);
+    sneck_status status = snk_claim_format(store, claim, false, call, error);
     if (status != SNECK_OK)
         return status;
     answer->ticket = snk_wake_ticket(store, &send->claim);
-    if (send->ask == SNK_ASK_RELEASE)
-        snk_wake_forget(store, &send->claim);
-    else if (send->ask == SNK_ASK_ACQUIRE && send->queue &&
-             !snk_waiting_add(&store->waiting, &send->claim, claim->name, call->slot))
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    if (send->ask == SNK_ASK_RELEASE) {
+        /* It is over for those who tell news, but not for those who look for ghosts, until the store has answered. */
+        snk_wake_hold(store, &send->claim);
+    } else if (send->ask == SNK_ASK_ACQUIRE && (send->queue || store->tracks)) {
+        if (store->tracks)
+            snk_recent_note(&store->recent, claim->name, call->slot);
+        if (!snk_waiting_add(&store->waiting, &send->claim, claim->name, call->slot))
+            return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    }
     return SNECK_OK;
 }
 
@@ -294,7 +298,7 @@ static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_red
         sneck_error error;
         if (calls[i].command == NULL || !snk_run_needs_text(&calls[i]))
             continue;
-        if (format(store, &claims[i], true, &calls[i], &error) != SNECK_OK) {
+        if (snk_claim_format(store, &claims[i], true, &calls[i], &error) != SNECK_OK) {
             calls[i].outcome = SNK_REDIS_NOT_SENT;
             calls[i].error = error;
             continue;
@@ -314,7 +318,7 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
     snk_redis_call *const calls[] = { &call };
     sneck_error error;
     snk_redis_call_init(&call);
-    if (format(store, &look, false, &call, &error) == SNECK_OK) {
+    if (snk_claim_format(store, &look, false, &call, &error) == SNECK_OK) {
         snk_topology_drive(store->topology, calls, 1);
         send_texts(store, &look, &call, 1);
         (void)take_answer(store, &look, &call, &again);
@@ -335,6 +339,8 @@ static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_ca
         sneck_error error;
         snk_redis_call_init(&calls[i]);
         if (prepare(store, &call->claims[i], &call->answers[i], &calls[i], &error) == SNECK_OK) {
+            /* What is asked again anyway must not hold up whoever asks. */
+            calls[i].hasty = call->background || call->claims[i].send.chase;
             sent[sent_count++] = &calls[i];
         } else {
             refuse(&call->answers[i], &error);

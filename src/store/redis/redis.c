@@ -14,6 +14,7 @@ static void close_store(snk_store *base)
     snk_topology_close(store->topology);
     free(store->slot_tags);
     snk_waiting_deinit(&store->waiting);
+    snk_recent_deinit(&store->recent);
     /* The password goes with it; nobody reads it again. */
     explicit_bzero(&store->options, sizeof store->options);
     free(store);
@@ -57,6 +58,7 @@ static snk_redis_store *new_store(const snk_store_config *config)
         free(store);
         return NULL;
     }
+    snk_recent_init(&store->recent);
     store->base.ops = &redis_ops;
     store->base.traits = (snk_store_traits){
         .tokens = SNK_TOKEN_TIME_FLOORED,
@@ -95,12 +97,14 @@ static sneck_status connect_to(snk_redis_store *store, const snk_url *url, const
                              .key = snk_url_value(url, "key"),
                              .verify_none = verify != NULL && strcmp(verify, "none") == 0 },
                     .listener = snk_wake_listener(store) },
+        .displaced = snk_ghosts_seek,
         .hosts = place->hosts,
         .host_count = place->host_count,
         .service = place->service,
         .sentinel_user = snk_url_value(url, "sentinel_user"),
         .sentinel_password = store->options.sentinel_password,
     };
+    store->tracks = place->kind != SNK_TOPOLOGY_SINGLE;
     (void)snk_copy_text(store->where, sizeof store->where, place->text);
     return snk_topology_open(&config, &store->topology, error);
 }

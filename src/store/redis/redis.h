@@ -17,6 +17,7 @@
 #include "redis/topology.h"
 #include "store/redis/keys.h"
 #include "store/redis/options.h"
+#include "store/redis/recent.h"
 #include "store/redis/waiting.h"
 #include "store/store.h"
 
@@ -24,9 +25,10 @@
 
 /* Wrong state that was found in the store and put right. */
 typedef struct snk_repairs {
-    _Atomic uint64_t ttl;   /* locks without time limit, which got one lease */
-    _Atomic uint64_t owner; /* locks without owner, or with no holds left, which were free */
-    _Atomic uint64_t queue; /* waiters of whom half was there */
+    _Atomic uint64_t ttl;    /* locks without time limit, which got one lease */
+    _Atomic uint64_t owner;  /* locks without owner, or with no holds left, which were free */
+    _Atomic uint64_t queue;  /* waiters of whom half was there */
+    _Atomic uint64_t ghosts; /* claims that came back after they had been given up, and were ended again */
 } snk_repairs;
 
 typedef struct snk_redis_store {
@@ -46,7 +48,9 @@ typedef struct snk_redis_store {
     snk_topology *topology; /* owned */
     uint32_t *slot_tags;    /* owned; for each slot a number that is in it. NULL unless this is a cluster */
 
+    bool tracks; /* the store may forget what was written last: claims are kept track of while they hold, too */
     snk_waiting waiting;
+    snk_recent recent;
     _Atomic uint8_t is_heard[SNK_REDIS_SLOTS / 8]; /* the private channel of the slot has been confirmed once */
     bool waits_on_several;                         /* this kernel can sleep on two words */
     _Atomic uint32_t words[SNK_WAKE_WORDS];        /* a claim's word goes up when there may be news about it */
@@ -68,6 +72,9 @@ static inline snk_redis_store *snk_redis_store_of(snk_store *store)
 
 /* claims.c */
 void snk_redis_store_submit(snk_store *base, snk_call *call);
+/* The request as a call; `with_text`: with the text of its script. */
+sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *claim, bool with_text,
+                              snk_redis_call *call, sneck_error *error);
 
 /* The public channel of a lock, and what a message on it begins with; both "" when nothing is announced. */
 typedef struct snk_announcement {
@@ -112,8 +119,12 @@ typedef enum snk_wake_hearing {
 /* The claim waits now: from now on messages about it must be heard. `may_wait`: it may take a moment. */
 snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, uint16_t slot, bool holder_is_foreign,
                                  bool may_wait);
-/* It does no more. */
+/* It does no more: it holds the lock now, or is over. */
+void snk_wake_hold(snk_redis_store *store, const snk_id *claim);
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim);
+
+/* ghosts.c: ends claims of ours that came back; as snk_topology_config.displaced, with the store as context. */
+void snk_ghosts_seek(void *context, const uint8_t slots[]);
 
 /* look.c */
 sneck_status snk_redis_store_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);

@@ -16,6 +16,7 @@ typedef enum snk_script_kind {
     SNK_SCRIPT_RELEASE,
     SNK_SCRIPT_BREAK,
     SNK_SCRIPT_INSPECT,
+    SNK_SCRIPT_GHOSTS,
     SNK_SCRIPTS
 } snk_script_kind;
 

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
+#define PRUNE_AT_MIN 4096
+
 static snk_list *bucket_of(snk_waiting *waiting, const snk_id *id)
 {
     /* Ids are random already. */
@@ -34,6 +38,7 @@ bool snk_waiting_init(snk_waiting *waiting)
 {
     for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++)
         snk_list_init(&waiting->buckets[i]);
+    waiting->prune_at = PRUNE_AT_MIN;
     return pthread_mutex_init(&waiting->mutex, NULL) == 0;
 }
 
@@ -49,6 +54,25 @@ void snk_waiting_deinit(snk_waiting *waiting)
     (void)pthread_mutex_destroy(&waiting->mutex);
 }
 
+/* A hold that was lost, and is not to be forgotten by the store, is never spoken of again. */
+static void prune_locked(snk_waiting *waiting)
+{
+    int64_t over_ns = snk_now_ns() - 2 * SNK_LEASE_MS_MAX * SNK_NS_PER_MS;
+    for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++) {
+        snk_link *next = NULL;
+        for (snk_link *link = snk_list_first(&waiting->buckets[i]); link != NULL; link = next) {
+            next = snk_list_next(&waiting->buckets[i], link);
+            snk_waiting_claim *claim = claim_of(link);
+            if (!claim->holds || claim->held_at_ns > over_ns)
+                continue;
+            snk_list_remove(link);
+            waiting->count--;
+            free(claim);
+        }
+    }
+    waiting->prune_at = waiting->count < PRUNE_AT_MIN ? PRUNE_AT_MIN : 2 * waiting->count;
+}
+
 bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t slot)
 {
     size_t size = strlen(name) + 1;
@@ -60,8 +84,34 @@ bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name, u
     (void)pthread_mutex_lock(&waiting->mutex);
     snk_list_append(bucket_of(waiting, id), &claim->link);
     waiting->count++;
+    if (waiting->count >= waiting->prune_at)
+        prune_locked(waiting);
     (void)pthread_mutex_unlock(&waiting->mutex);
     return true;
+}
+
+bool snk_waiting_hold(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1])
+{
+    (void)pthread_mutex_lock(&waiting->mutex);
+    snk_waiting_claim *claim = find_locked(waiting, id);
+    bool hears_public = claim != NULL && claim->hears_public;
+    if (hears_public)
+        copy_name(name, claim->name);
+    if (claim != NULL) {
+        claim->holds = true;
+        claim->hears_public = false;
+        claim->held_at_ns = snk_now_ns();
+    }
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    return hears_public;
+}
+
+bool snk_waiting_has(snk_waiting *waiting, const snk_id *id)
+{
+    (void)pthread_mutex_lock(&waiting->mutex);
+    bool found = find_locked(waiting, id) != NULL;
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    return found;
 }
 
 bool snk_waiting_remove(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1])
@@ -84,10 +134,11 @@ bool snk_waiting_find(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME
 {
     (void)pthread_mutex_lock(&waiting->mutex);
     const snk_waiting_claim *claim = find_locked(waiting, id);
-    if (claim != NULL)
+    bool waits = claim != NULL && !claim->holds;
+    if (waits)
         copy_name(name, claim->name);
     (void)pthread_mutex_unlock(&waiting->mutex);
-    return claim != NULL;
+    return waits;
 }
 
 snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, uint16_t slot, bool wants_public)
@@ -116,7 +167,8 @@ typedef struct told {
 
 static bool is_meant(const snk_waiting_claim *claim, const char *name, uint16_t slot)
 {
-    return (name == NULL || strcmp(claim->name, name) == 0) && (slot == SNK_REDIS_SLOT_ANY || claim->slot == slot);
+    return !claim->holds && (name == NULL || strcmp(claim->name, name) == 0) &&
+           (slot == SNK_REDIS_SLOT_ANY || claim->slot == slot);
 }
 
 /* Those of one bucket, copied: an array of `*count_out` to be freed; NULL when there are none, or no memory. */

@@ -1,6 +1,9 @@
 /*
  * The claims of this client that wait in the store's queues, so that the store knows whom a message is for. A claim is
  * entered before its acquire leaves, because the message that it was granted may overtake the answer that it waits.
+ *
+ * Where the store may forget what was written last, a claim stays in the table while it holds the lock, so that claims
+ * which came back can be told from those that are alive.
  */
 #ifndef SNK_STORE_REDIS_WAITING_H
 #define SNK_STORE_REDIS_WAITING_H
@@ -19,8 +22,10 @@
 typedef struct snk_waiting_claim {
     snk_link link; /* in its bucket */
     snk_id id;
-    uint16_t slot;     /* of its lock; 0 unless this is a cluster */
-    bool hears_public; /* the public channel of its name was subscribed to for it */
+    uint16_t slot;      /* of its lock; 0 unless this is a cluster */
+    bool hears_public;  /* the public channel of its name was subscribed to for it */
+    bool holds;         /* it does not wait any more: it holds the lock, or is being given up */
+    int64_t held_at_ns; /* when that was last said */
     char name[];
 } snk_waiting_claim;
 
@@ -28,6 +33,7 @@ typedef struct snk_waiting {
     pthread_mutex_t mutex;                      /* a leaf */
     uint8_t hears_private[SNK_REDIS_SLOTS / 8]; /* a bit a slot: its private channel was subscribed to; under mutex */
     size_t count;                               /* under mutex */
+    size_t prune_at;                            /* count at which those that are long over are dropped; under mutex */
     snk_list buckets[SNK_WAITING_BUCKETS];      /* of owned snk_waiting_claim, by id; under mutex */
 } snk_waiting;
 
@@ -43,6 +49,15 @@ bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name, u
  * the subscription is the caller's to give back.
  */
 bool snk_waiting_remove(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1]);
+
+/*
+ * The claim waits no more, but stays in the table; the result is as above. One that nothing is heard of for so long
+ * that no lease lasts is dropped in the end.
+ */
+bool snk_waiting_hold(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1]);
+
+/* True when the claim is in the table, waiting or not. */
+bool snk_waiting_has(snk_waiting *waiting, const snk_id *id);
 
 /* The name of a claim that waits, copied; false when there is none. */
 bool snk_waiting_find(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1]);

@@ -212,12 +212,25 @@ snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, ui
     return was_heard && !is_public_heard ? SNK_WAKE_HEARS : SNK_WAKE_MISSED;
 }
 
+static void stop_listening(snk_redis_store *store, const char *name)
+{
+    char text[SNK_CHANNEL_SIZE];
+    snk_topology_channel channel = public_channel(store, name, text);
+    snk_topology_unsubscribe(store->topology, &channel);
+}
+
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim)
 {
     char name[SNK_NAME_LENGTH_MAX + 1];
-    char text[SNK_CHANNEL_SIZE];
-    if (!snk_waiting_remove(&store->waiting, claim, name))
-        return;
-    snk_topology_channel channel = public_channel(store, name, text);
-    snk_topology_unsubscribe(store->topology, &channel);
+    if (snk_waiting_remove(&store->waiting, claim, name))
+        stop_listening(store, name);
+}
+
+void snk_wake_hold(snk_redis_store *store, const snk_id *claim)
+{
+    char name[SNK_NAME_LENGTH_MAX + 1];
+    if (!store->tracks)
+        snk_wake_forget(store, claim);
+    else if (snk_waiting_hold(&store->waiting, claim, name))
+        stop_listening(store, name);
 }
