@@ -189,6 +189,7 @@ static void *run(void *argument)
         sleep_until_called(client);
     }
     serve_ready(client);
+    snk_batch_finish(renewer->batch);
     snk_chaser_finish(client, renewer->finish_until_ns);
     return NULL;
 }

@@ -92,6 +92,11 @@ typedef struct snk_store_ops {
      * A cancellation point. Returns true when the store has news.
      */
     bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
+    /*
+     * Which part of the store a name is in now: what is asked about names of one part may be held up together, but never
+     * by another part. May be NULL: there is one part.
+     */
+    uint32_t (*part)(snk_store *store, const char *name);
     sneck_status (*inspect)(snk_store *store, const char *name, snk_view *view, sneck_error *error);
     sneck_status (*list)(snk_store *store, const char *pattern, snk_view_fn callback, void *context,
                          sneck_error *error);
