@@ -49,8 +49,10 @@ typedef struct snk_redis_call {
     bool asking; /* cluster: ASKING goes right before it, so that a server which is being given the slot serves it */
 
     /* For topology.h; the client of one server does not look at them. */
-    uint16_t slot; /* of its keys */
-    bool hasty;    /* it is not worth waiting until somebody can serve it */
+    uint16_t slot;                     /* of its keys */
+    bool hasty;                        /* it is not worth waiting until somebody can serve it */
+    bool yields;                       /* while its keys are being moved (TRYAGAIN) the caller has another way */
+    struct snk_commitment *commitment; /* borrowed: replicas must have it too (commit.h); NULL: not so */
 
     /* What came of it; valid once it is done. */
     snk_redis_outcome outcome;

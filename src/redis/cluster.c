@@ -105,6 +105,25 @@ static sneck_status install(snk_topology *topology, const snk_map_range ranges[]
     return status;
 }
 
+/*
+ * Whoever waits for a server that has lost all its slots and cannot be reached would wait for nothing: it is given up, and
+ * what has not left goes where the slots are now.
+ */
+static void give_up_lost(snk_topology *topology)
+{
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
+        sneck_error why;
+        pthread_mutex_lock(&topology->mutex);
+        snk_node *node = node_at(topology, (uint16_t)i);
+        bool is_lost = node != NULL && !node->mapped && !node->retired && node->references > 0;
+        node = is_lost ? snk_node_ref_locked(node) : NULL;
+        pthread_mutex_unlock(&topology->mutex);
+        if (is_lost && snk_node_is_down(node, &why))
+            snk_node_retire(node);
+        snk_node_unref(node);
+    }
+}
+
 /* ---- Looking ---- */
 
 /* Up to `most` servers of the map, by chance; how many. */
@@ -176,6 +195,7 @@ static sneck_status take_best(snk_topology *topology, const snk_question questio
     }
     sneck_status status = install(topology, best, best_count, error);
     free(best);
+    give_up_lost(topology);
     return status;
 }
 

@@ -45,7 +45,7 @@ static size_t count_support(const snk_vote votes[], size_t count, const snk_vote
 }
 
 sneck_status snk_election_hold(const snk_vote votes[], size_t count, const snk_redis_address *now,
-                               snk_redis_address *master_out, sneck_error *error)
+                               const snk_vote **vote_out, sneck_error *error)
 {
     size_t all = 0;
     size_t voters = count_voters(votes, count, &all);
@@ -67,6 +67,6 @@ sneck_status snk_election_hold(const snk_vote votes[], size_t count, const snk_r
     }
     if (best == NULL)
         return snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: the sentinels name no master");
-    *master_out = best->master;
+    *vote_out = best;
     return snk_ok(error);
 }

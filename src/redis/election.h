@@ -18,15 +18,16 @@ typedef struct snk_vote {
     snk_redis_run voter; /* which sentinel this is; 0: not known */
     uint64_t epoch;
     size_t sentinels; /* that it knows, itself included */
-    bool sees;        /* it can reach the master it names */
+    unsigned replicas;
+    bool sees; /* it can reach the master it names */
     snk_redis_address master;
 } snk_vote;
 
 /*
- * SNECK_OK: *master_out. SNECK_UNAVAILABLE: too few, or no agreement. `now` (may be NULL): the master so far, which wins
- * a tie.
+ * SNECK_OK: the vote to follow. SNECK_UNAVAILABLE: too few, or no agreement. `now` (may be NULL): the master so far,
+ * which wins a tie.
  */
 sneck_status snk_election_hold(const snk_vote votes[], size_t count, const snk_redis_address *now,
-                               snk_redis_address *master_out, sneck_error *error);
+                               const snk_vote **vote_out, sneck_error *error);
 
 #endif

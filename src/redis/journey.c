@@ -121,7 +121,7 @@ static pace judge(snk_topology *topology, snk_redis_call *call)
     case SNK_VERDICT_ASK:
         return follow_pointer(topology, call, verdict, &to, slot);
     case SNK_VERDICT_SOON:
-        return PACE_SOON;
+        return call->yields ? PACE_OVER : PACE_SOON;
     case SNK_VERDICT_LOOK:
         snk_scout_want(topology);
         return PACE_AFTER_LOOK;
@@ -204,6 +204,15 @@ static size_t aim_all(journey *travel, snk_redis_call *aimed[])
     return count;
 }
 
+static void commit(snk_redis_call *call)
+{
+    snk_node *node = call->node;
+    pthread_mutex_lock(&node->topology->mutex);
+    unsigned replicas = node->replicas;
+    pthread_mutex_unlock(&node->topology->mutex);
+    snk_commit_drive(&node->commit, node->redis, call, replicas);
+}
+
 /* Sends what is pending, and returns when all of it is done. */
 static void send_round(journey *travel)
 {
@@ -218,7 +227,9 @@ static void send_round(journey *travel)
     }
     if (count == 0)
         return;
-    if (gather(sent, count) == count)
+    if (sent[0]->commitment != NULL)
+        commit(sent[0]);
+    else if (gather(sent, count) == count)
         snk_redis_drive(sent[0]->node->redis, sent, count);
     else
         send_to_many(sent, count);
@@ -295,7 +306,11 @@ static void drive_some(snk_topology *topology, snk_redis_call *const calls[], si
 void snk_topology_drive(snk_topology *topology, snk_redis_call *const calls[], size_t count)
 {
     if (topology->plan.kind == SNK_TOPOLOGY_SINGLE) {
-        snk_redis_drive(topology->master->redis, calls, count);
+        snk_node *only = topology->master;
+        if (count == 1 && calls[0]->commitment != NULL)
+            snk_commit_drive(&only->commit, only->redis, calls[0], 0);
+        else
+            snk_redis_drive(only->redis, calls, count);
         return;
     }
     int cancel_state;

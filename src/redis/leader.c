@@ -10,10 +10,11 @@ snk_node *snk_leader_route_locked(snk_topology *topology, uint16_t slot)
     return topology->master;
 }
 
-void snk_leader_adopt(snk_topology *topology, snk_node *node)
+void snk_leader_adopt(snk_topology *topology, snk_node *node, unsigned replicas)
 {
     pthread_mutex_lock(&topology->mutex);
     snk_node *before = topology->master;
+    node->replicas = replicas;
     if (before != node) {
         topology->master = snk_node_ref_locked(node);
         node->mapped = true;

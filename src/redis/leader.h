@@ -7,10 +7,10 @@
 snk_node *snk_leader_route_locked(snk_topology *topology, uint16_t slot);
 
 /*
- * `node` is the master from now on (nothing happens if it was before). The one before gets nothing any more, and what
+ * `node` is the master from now on (nothing happens if it was before), and should have so many replicas. The one before gets nothing any more, and what
  * is on its way there is given up at once: nobody should wait for a server that has been replaced. Scout only.
  */
-void snk_leader_adopt(snk_topology *topology, snk_node *node);
+void snk_leader_adopt(snk_topology *topology, snk_node *node, unsigned replicas);
 
 /* True when that is the answer of a master to ROLE; `*replicas_out` (may be NULL): how many replicas it has. */
 bool snk_leader_is_master(const redisReply *role, size_t *replicas_out);

@@ -92,6 +92,7 @@ static void free_node(snk_node *node)
 {
     snk_redis_close(node->redis);
     snk_redis_call_deinit(&node->probe);
+    snk_commit_deinit(&node->commit);
     free(node);
 }
 
@@ -105,6 +106,7 @@ static snk_node *make_node(snk_topology *topology, snk_node_kind kind, const snk
     }
     node->topology = topology;
     node->kind = kind;
+    snk_commit_init(&node->commit);
     snk_redis_config config = kind == SNK_NODE_SENTINEL ? topology->plan.sentinel : topology->plan.server;
     if (address != NULL) {
         node->address = *address;

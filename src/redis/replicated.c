@@ -69,7 +69,7 @@ static sneck_status look(snk_topology *topology, bool idly, sneck_error *error)
                      snk_question_timeout_ns(topology));
     snk_node *master = choose(topology, questions, plan->host_count, error);
     if (master != NULL)
-        snk_leader_adopt(topology, master);
+        snk_leader_adopt(topology, master, (unsigned)plan->host_count - 1);
     snk_question_clear(questions, plan->host_count);
     for (size_t i = 0; i < plan->host_count; i++)
         snk_node_unref(questions[i].node);

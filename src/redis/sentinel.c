@@ -129,6 +129,7 @@ static void take_vote(watch *self, const snk_question *state_question, const snk
     vote->voter = state_question->call.run;
     vote->epoch = strtoull(value_of(state, "config-epoch"), NULL, 10);
     vote->sentinels = (size_t)strtoull(value_of(state, "num-other-sentinels"), NULL, 10) + 1;
+    vote->replicas = (unsigned)strtoul(value_of(state, "num-slaves"), NULL, 10);
     vote->sees = strstr(flags, "down") == NULL && strstr(flags, "disconnected") == NULL;
     self->vote_count++;
 }
@@ -177,15 +178,15 @@ static bool lacks_sentinels(const watch *self)
 
 /* ---- The master ---- */
 
-static sneck_status verify(snk_topology *topology, const snk_redis_address *address, sneck_error *error)
+static sneck_status verify(snk_topology *topology, const snk_vote *vote, sneck_error *error)
 {
-    snk_question question = { .node = snk_node_get(topology, SNK_NODE_SERVER, address, error) };
+    snk_question question = { .node = snk_node_get(topology, SNK_NODE_SERVER, &vote->master, error) };
     if (question.node == NULL)
         return error->status;
     snk_question_ask(&question, 1, 1, (const char *const[]){ "ROLE" }, snk_question_timeout_ns(topology));
     bool is_master = snk_leader_is_master(snk_question_answer(&question, error), NULL);
     if (is_master)
-        snk_leader_adopt(topology, question.node);
+        snk_leader_adopt(topology, question.node, vote->replicas);
     else
         snk_leader_explain(&question, error);
     snk_question_clear(&question, 1);
@@ -210,10 +211,10 @@ static sneck_status find(watch *self, sneck_error *error)
     take_votes(self);
     if (lacks_sentinels(self) && discover(self))
         take_votes(self);
-    snk_redis_address master;
+    const snk_vote *vote = NULL;
     sneck_status status =
-        snk_election_hold(self->votes, self->vote_count, now == NULL ? NULL : &now->address, &master, error);
-    return status == SNECK_OK ? verify(self->topology, &master, error) : explain(self, error);
+        snk_election_hold(self->votes, self->vote_count, now == NULL ? NULL : &now->address, &vote, error);
+    return status == SNECK_OK ? verify(self->topology, vote, error) : explain(self, error);
 }
 
 static sneck_status look(snk_topology *topology, bool idly, sneck_error *error)

@@ -20,6 +20,7 @@
 #define SNK_REDIS_TOPOLOGY_H
 
 #include "redis/address.h"
+#include "redis/commit.h"
 #include "redis/redis.h"
 #include "redis/slot.h"
 
@@ -56,7 +57,7 @@ sneck_status snk_topology_open(const snk_topology_config *config, snk_topology *
 /*
  * Sends calls, each to the server for its slot, and does the I/O or waits until all of them are done. While nobody
  * serves a slot it is tried again for the call's time limit, unless the call is hasty. At most SNK_REDIS_DRIVE_MAX
- * calls, all of one lane, without `done`. Not from a callback.
+ * calls, all of one lane, without `done`; one with a commitment alone. Not from a callback.
  */
 void snk_topology_drive(snk_topology *topology, snk_redis_call *const calls[], size_t count);
 

@@ -37,6 +37,7 @@ typedef struct snk_node {
     unsigned replicas;   /* that it should have, as far as is known */
 
     _Atomic unsigned version; /* as snk_redis_server.version; 0: not known. For itself only */
+    snk_commit commit;        /* those who commit there */
     atomic_bool probing;      /* `probe` is on its way */
     snk_redis_call probe;
 } snk_node;

@@ -7,6 +7,7 @@
 #include "process.h"
 #include "redis_bed.h"
 #include "test.h"
+#include "toil.h"
 
 #define TEXT_SIZE 65536
 #define MASTERS 3
@@ -106,6 +107,22 @@ static void await_caught_up(const redis_server *replica)
     fleet_await(replica, "master_link_status:up", "INFO replication");
 }
 
+void fleet_await_acknowledged(const redis_server *server, size_t replicas)
+{
+    redisContext *context = redisConnectUnix(server->socket);
+    int64_t limit_ns = snk_now_ns() + test_patience_ns();
+    for (bool known = false; !known;) {
+        redisReply *written = redisCommand(context, "SET " TOIL_TAG "written 1 PX 1");
+        redisReply *acknowledged = redisCommand(context, "WAIT %d 100", (int)replicas);
+        assert_non_null(acknowledged);
+        known = acknowledged->integer >= (long long)replicas;
+        freeReplyObject(acknowledged);
+        freeReplyObject(written);
+        assert_true(snk_now_ns() < limit_ns);
+    }
+    redisFree(context);
+}
+
 void fleet_start_replicated(redis_fleet *fleet, size_t replicas)
 {
     *fleet = (redis_fleet){ .count = replicas + 1 };
@@ -114,6 +131,7 @@ void fleet_start_replicated(redis_fleet *fleet, size_t replicas)
         start_server(fleet, i, 0);
     for (size_t i = 1; i < fleet->count; i++)
         await_caught_up(&fleet->servers[i]);
+    fleet_await_acknowledged(&fleet->servers[0], replicas);
 }
 
 void fleet_rejoin(redis_fleet *fleet, size_t index, size_t master)
@@ -214,7 +232,9 @@ static void start_node(redis_fleet *fleet, size_t index)
                                                       "--cluster-port",
                                                       fleet->words[index][0],
                                                       "--cluster-replica-validity-factor",
-                                                      "0" };
+                                                      "0",
+                                                      "--cluster-require-full-coverage",
+                                                      "no" };
     if (!redis_server_start(&fleet->servers[index], options))
         fail_msg("redis-server does not start");
 }

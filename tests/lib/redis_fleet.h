@@ -36,6 +36,8 @@ size_t fleet_await_master(redis_fleet *fleet, size_t except);
 void fleet_await_announced(redis_fleet *fleet, size_t master);
 /* Waits until every sentinel says so. */
 void fleet_await_agreement(redis_fleet *fleet, size_t master);
+/* Waits until that many replicas have what is written to the server, and it knows it. */
+void fleet_await_acknowledged(const redis_server *server, size_t replicas);
 /* Starts a killed server again, as a replica of another; returns when it has caught up. */
 void fleet_rejoin(redis_fleet *fleet, size_t server, size_t master);
 /* From now on nothing that is written to the server reaches its replicas, though it does not notice. */

@@ -12,7 +12,7 @@
 #include "sneck.h"
 #include "test.h"
 
-#define LOCK "toil"
+#define LOCK TOIL_TAG "toil"
 
 /* ---- The resource ---- */
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define TOIL_TAG "{t}" /* locks with this in their names are in one slot of a cluster */
 #define TOIL_PROCESSES 8
 #define TOIL_TOKENS_MAX 4000000
 

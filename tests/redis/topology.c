@@ -140,12 +140,12 @@ static int elect(const snk_vote votes[], size_t count, int now_port)
 {
     sneck_error error;
     snk_redis_address now = { .host = "127.0.0.1", .port = now_port };
-    snk_redis_address master;
-    if (snk_election_hold(votes, count, now_port == 0 ? NULL : &now, &master, &error) != SNECK_OK) {
+    const snk_vote *chosen = NULL;
+    if (snk_election_hold(votes, count, now_port == 0 ? NULL : &now, &chosen, &error) != SNECK_OK) {
         assert_int_equal(error.status, SNECK_UNAVAILABLE);
         return 0;
     }
-    return master.port;
+    return chosen->master.port;
 }
 
 static void test_a_minority_of_sentinels_decides_nothing(void **state)

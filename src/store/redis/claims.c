@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "store/redis/claims.h"
 #include "store/redis/run.h"
 
 /* What the scripts answer first. */
@@ -246,8 +247,8 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
     return SNK_WAKE_HEARS;
 }
 
-static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
-                                    snk_answer *answer)
+snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
+                                  snk_answer *answer)
 {
     uint64_t ticket = answer->ticket;
     *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED, .ticket = ticket };
@@ -261,9 +262,8 @@ static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *cla
 
 /* ---- Calls ---- */
 
-/* Before a request leaves: whoever may come to wait is in the table, and whoever leaves is not. */
-static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
-                            sneck_error *error)
+sneck_status snk_claim_prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
+                               sneck_error *error)
 {
     const snk_send *send = &claim->send;
     sneck_status status = snk_claim_format(store, claim, false, call, error);
@@ -282,7 +282,7 @@ static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_
     return SNECK_OK;
 }
 
-static void refuse(snk_answer *answer, const sneck_error *error)
+void snk_claim_refuse(snk_answer *answer, const sneck_error *error)
 {
     *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED };
     answer->error = *error;
@@ -308,6 +308,41 @@ static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_red
     }
 }
 
+/* Renewals that could not be done because a cluster moves their keys: with the lock's key alone. */
+static void keep_held(snk_redis_store *store, const snk_claim claims[], snk_redis_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        snk_redis_call *const one[] = { &calls[i] };
+        if (calls[i].command == NULL || !snk_keep_applies(store, &claims[i], &calls[i]))
+            continue;
+        for (int with_text = 0; with_text < 2 && snk_keep_format(store, &claims[i], with_text != 0, &calls[i]);
+             with_text++) {
+            snk_topology_drive(store->topology, one, 1);
+            if (!snk_run_needs_text(&calls[i]))
+                break;
+        }
+        snk_keep_settle(store, &calls[i]);
+    }
+}
+
+void snk_claim_drive(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call)
+{
+    snk_redis_call *const calls[] = { call };
+    snk_topology_drive(store->topology, calls, 1);
+    send_texts(store, claim, call, 1);
+    keep_held(store, claim, call, 1);
+}
+
+/* One request that was formatted, with what replicas are needed for it. */
+static snk_wake_hearing ask_one(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call,
+                                snk_answer *answer)
+{
+    if (snk_replicas_are_wanted(store, claim))
+        return snk_replicas_ask(store, claim, call, answer);
+    snk_claim_drive(store, claim, call);
+    return snk_claim_answer(store, claim, call, answer);
+}
+
 /* Asks once more about a claim that waits, because what was said before it listened was missed. */
 static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answer *answer)
 {
@@ -315,13 +350,10 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
     look.send.ask = SNK_ASK_RENEW;
     snk_answer again = { .ticket = snk_wake_ticket(store, &claim->send.claim) };
     snk_redis_call call;
-    snk_redis_call *const calls[] = { &call };
     sneck_error error;
     snk_redis_call_init(&call);
     if (snk_claim_format(store, &look, false, &call, &error) == SNECK_OK) {
-        snk_topology_drive(store->topology, calls, 1);
-        send_texts(store, &look, &call, 1);
-        (void)take_answer(store, &look, &call, &again);
+        (void)ask_one(store, &look, &call, &again);
         /* If that was not answered, the claim still waits, as far as anybody knows. */
         if (again.kind == SNK_ANSWER_FAILED || again.kind == SNK_ANSWER_UNCERTAIN)
             answer->look_after_ns = store->retry_ns < answer->look_after_ns ? store->retry_ns : answer->look_after_ns;
@@ -331,29 +363,44 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
     snk_redis_call_deinit(&call);
 }
 
+/* Formats a request, and sends it already if it is not for the others to wait for. False: it is done with. */
+static bool begin_claim(snk_redis_store *store, const snk_call *call, size_t index, snk_redis_call *made)
+{
+    const snk_claim *claim = &call->claims[index];
+    snk_answer *answer = &call->answers[index];
+    sneck_error error;
+    snk_redis_call_init(made);
+    bool prepared = snk_claim_prepare(store, claim, answer, made, &error) == SNECK_OK;
+    if (!prepared)
+        snk_claim_refuse(answer, &error);
+    /* What is asked again anyway must not hold up whoever asks. */
+    made->hasty = call->background || claim->send.chase;
+    made->yields = claim->send.ask == SNK_ASK_RENEW;
+    if (prepared && !snk_replicas_are_wanted(store, claim))
+        return true;
+    snk_wake_hearing hearing = prepared ? snk_replicas_ask(store, claim, made, answer) : SNK_WAKE_HEARS;
+    snk_redis_call_deinit(made);
+    made->command = NULL;
+    if (hearing == SNK_WAKE_MISSED)
+        look_again(store, claim, answer);
+    return false;
+}
+
 /* `calls` and `sent` are memory for `count` of them. */
 static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_call calls[], snk_redis_call *sent[])
 {
     size_t sent_count = 0;
     for (size_t i = 0; i < call->count; i++) {
-        sneck_error error;
-        snk_redis_call_init(&calls[i]);
-        if (prepare(store, &call->claims[i], &call->answers[i], &calls[i], &error) == SNECK_OK) {
-            /* What is asked again anyway must not hold up whoever asks. */
-            calls[i].hasty = call->background || call->claims[i].send.chase;
+        if (begin_claim(store, call, i, &calls[i]))
             sent[sent_count++] = &calls[i];
-        } else {
-            refuse(&call->answers[i], &error);
-            snk_redis_call_deinit(&calls[i]);
-            calls[i].command = NULL;
-        }
     }
     snk_topology_drive(store->topology, sent, sent_count);
     send_texts(store, call->claims, calls, call->count);
+    keep_held(store, call->claims, calls, call->count);
     for (size_t i = 0; i < call->count; i++) {
         if (calls[i].command == NULL)
             continue;
-        snk_wake_hearing hearing = take_answer(store, &call->claims[i], &calls[i], &call->answers[i]);
+        snk_wake_hearing hearing = snk_claim_answer(store, &call->claims[i], &calls[i], &call->answers[i]);
         snk_redis_call_deinit(&calls[i]);
         if (hearing == SNK_WAKE_MISSED)
             look_again(store, &call->claims[i], &call->answers[i]);
@@ -370,7 +417,7 @@ static void do_many(snk_redis_store *store, const snk_call *call)
         sneck_error error;
         (void)snk_fail(&error, SNECK_NO_MEMORY, 0, "out of memory");
         for (size_t i = 0; i < call->count; i++)
-            refuse(&call->answers[i], &error);
+            snk_claim_refuse(&call->answers[i], &error);
     }
     free(sent);
     free(calls);
@@ -379,6 +426,11 @@ static void do_many(snk_redis_store *store, const snk_call *call)
 void snk_redis_store_submit(snk_store *base, snk_call *call)
 {
     snk_redis_store *store = snk_redis_store_of(base);
+    /* Where replicas are waited for, a look at a claim that waits may have to be. */
+    if (call->background && store->slot_tags != NULL && !store->options.commits) {
+        snk_background_submit(store, call);
+        return;
+    }
     if (call->count == 1) {
         snk_redis_call one;
         snk_redis_call *sent[1] = { NULL };

@@ -10,7 +10,7 @@ import pathlib
 import sys
 
 LAYOUTS = ["hash", "string"]
-SCRIPTS = ["acquire", "renew", "release", "break", "inspect", "ghosts"]
+SCRIPTS = ["acquire", "renew", "release", "break", "inspect", "ghosts", "keep"]
 
 
 def expand(path, layout):

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/redis/claims.h"
 #include "store/redis/run.h"
 
 /* One question or one release on its way; frees itself. */

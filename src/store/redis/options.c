@@ -10,6 +10,8 @@
 #include "base/limits.h"
 
 #define TIMEOUT_MS_MAX 3600000L
+#define REPLICAS_TIMEOUT_MS 1000
+#define REPLICAS_MAX 1000
 
 #define REDIS_KEYS                                                                                                     \
     "layout", "timeout", "holds", "wake", "announce", "history", "replicas", "replicas_timeout", "ca", "cert", "key",  \
@@ -79,8 +81,6 @@ static sneck_status load_words(snk_redis_options *options, const snk_url *url, s
         return snk_fail(error, SNECK_UNSUPPORTED, 0, "layout=redisson is not there yet; use hash or string");
     if (hold == 1 && layout != 0)
         return snk_fail(error, SNECK_INVALID, 0, "holds=store needs layout=hash: a string has no place for a count");
-    if (snk_url_value(url, "replicas") != NULL || snk_url_value(url, "replicas_timeout") != NULL)
-        return snk_fail(error, SNECK_UNSUPPORTED, 0, "replicas= is not there yet");
     if (wake == 2 && announce == 2)
         return snk_fail(error, SNECK_INVALID, 0, "wake=all needs the public release message: leave announce=off out");
     options->layout = layout == 0 ? SNK_LAYOUT_HASH : SNK_LAYOUT_STRING;
@@ -101,6 +101,34 @@ static sneck_status load_numbers(snk_redis_options *options, const snk_url *url,
     if (snk_redis_read_number(timeout, "timeout= (milliseconds)", 1, TIMEOUT_MS_MAX, &number, error) != SNECK_OK)
         return SNECK_INVALID;
     options->timeout_ns = number * SNK_NS_PER_MS;
+    return SNECK_OK;
+}
+
+static sneck_status load_replicas(snk_redis_options *options, const snk_url *url, sneck_error *error)
+{
+    const char *replicas = snk_url_value(url, "replicas");
+    const char *timeout = snk_url_value(url, "replicas_timeout");
+    long number = REPLICAS_TIMEOUT_MS;
+    if (timeout != NULL && snk_redis_read_number(timeout, "replicas_timeout= (milliseconds)", 1, TIMEOUT_MS_MAX,
+                                                 &number, error) != SNECK_OK)
+        return SNECK_INVALID;
+    options->commitment.timeout_ns = number * SNK_NS_PER_MS;
+    if (replicas == NULL)
+        return timeout == NULL
+                   ? SNECK_OK
+                   : snk_fail(error, SNECK_INVALID, 0, "replicas_timeout= is for replicas=, which is not given");
+    options->commits = true;
+    if (strcmp(replicas, "majority") == 0) {
+        options->commitment.rule = SNK_COMMIT_MAJORITY;
+    } else if (strcmp(replicas, "all") == 0) {
+        options->commitment.rule = SNK_COMMIT_ALL;
+    } else if (snk_redis_read_number(replicas, "replicas= (or majority, or all)", 0, REPLICAS_MAX, &number, error) ==
+               SNECK_OK) {
+        options->commitment.count = (unsigned)number;
+        options->commits = number > 0;
+    } else {
+        return SNECK_INVALID;
+    }
     return SNECK_OK;
 }
 
@@ -147,6 +175,8 @@ sneck_status snk_redis_options_load(snk_redis_options *options, const snk_url *u
         status = load_words(options, url, error);
     if (status == SNECK_OK)
         status = load_numbers(options, url, error);
+    if (status == SNECK_OK)
+        status = load_replicas(options, url, error);
     if (status == SNECK_OK)
         status = load_password(options, url, error);
     if (status == SNECK_OK)

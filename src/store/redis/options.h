@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/url.h"
+#include "redis/commit.h"
 #include "store/redis/scripts.h"
 
 #define SNK_PASSWORD_SIZE 1024
@@ -24,6 +25,8 @@ typedef struct snk_redis_options {
     bool history;
     bool count_holds; /* holds=store */
     int64_t timeout_ns;
+    bool commits; /* replicas= */
+    snk_commitment commitment;
     char password[SNK_PASSWORD_SIZE];          /* never printed, */
     char sentinel_password[SNK_PASSWORD_SIZE]; /* nor this */
 } snk_redis_options;

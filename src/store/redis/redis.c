@@ -28,10 +28,20 @@ static void abandon(snk_store *base)
     free(store);
 }
 
+static uint32_t part_of(snk_store *base, const char *name)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    snk_keys keys;
+    if (store->slot_tags == NULL || snk_keys_make(&keys, store->prefix, name, NULL) != SNECK_OK)
+        return 0;
+    return snk_topology_part(store->topology, snk_channel_slot(store, &keys));
+}
+
 static const snk_store_ops redis_ops = {
     .scheme = "redis",
     .submit = snk_redis_store_submit,
     .wait = snk_redis_store_wait,
+    .part = part_of,
     .inspect = snk_redis_store_inspect,
     .list = snk_redis_store_list,
     .break_hold = snk_redis_store_break,

@@ -72,9 +72,6 @@ static inline snk_redis_store *snk_redis_store_of(snk_store *store)
 
 /* claims.c */
 void snk_redis_store_submit(snk_store *base, snk_call *call);
-/* The request as a call; `with_text`: with the text of its script. */
-sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *claim, bool with_text,
-                              snk_redis_call *call, sneck_error *error);
 
 /* The public channel of a lock, and what a message on it begins with; both "" when nothing is announced. */
 typedef struct snk_announcement {

@@ -22,9 +22,10 @@ sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bo
     arguments[count] = with_text ? script->text : script->sha;
     lengths[count++] = with_text ? script->length : 40;
     _Static_assert(SNK_KEYS == 7, "the number of keys is written out below");
-    arguments[count] = "7";
+    bool is_keep = run->script == SNK_SCRIPT_KEEP;
+    arguments[count] = is_keep ? "1" : "7";
     lengths[count++] = 1;
-    for (size_t i = 0; i < SNK_KEYS; i++) {
+    for (size_t i = 0; i < (is_keep ? 1 : SNK_KEYS); i++) {
         arguments[count] = run->keys->text[i];
         lengths[count++] = run->keys->length[i];
     }

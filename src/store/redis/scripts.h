@@ -17,6 +17,7 @@ typedef enum snk_script_kind {
     SNK_SCRIPT_BREAK,
     SNK_SCRIPT_INSPECT,
     SNK_SCRIPT_GHOSTS,
+    SNK_SCRIPT_KEEP,
     SNK_SCRIPTS
 } snk_script_kind;
 
