@@ -174,7 +174,12 @@ void snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
     bundle *self = open_bundle(batch, store->ops->part == NULL ? 0 : store->ops->part(store, entry->name));
     snk_entry_pin(entry);
     self->entries[self->count] = entry;
-    self->claims[self->count] = (snk_claim){ .name = entry->name, .why = "", .send = *send };
+    self->claims[self->count] = (snk_claim){
+        .name = entry->name,
+        .why = "",
+        .grip = snk_entry_grip(entry),
+        .send = *send,
+    };
     self->count++;
     if (self->count == SNK_RENEW_BATCH_MAX)
         snk_batch_flush(batch);

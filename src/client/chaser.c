@@ -49,9 +49,9 @@ void snk_chaser_deinit(snk_chaser *chaser)
     (void)pthread_mutex_destroy(&chaser->mutex);
 }
 
-static chase *new_chase(sneck_client *client, const char *name, const snk_send *send)
+static chase *new_chase(sneck_client *client, const snk_entry *entry, const snk_send *send)
 {
-    size_t size = strlen(name) + 1;
+    size_t size = strlen(entry->name) + 1;
     chase *made = malloc(sizeof *made + size);
     if (made == NULL)
         return NULL;
@@ -60,15 +60,15 @@ static chase *new_chase(sneck_client *client, const char *name, const snk_send *
     made->give_up_at_ns = snk_time_add(snk_now_ns(), life_ns);
     made->client = client;
     made->answered = (snk_link){ .next = NULL };
-    memcpy(made->name, name, size);
-    made->claim = (snk_claim){ .name = made->name, .why = "", .send = *send };
+    memcpy(made->name, entry->name, size);
+    made->claim = (snk_claim){ .name = made->name, .why = "", .grip = snk_entry_grip(entry), .send = *send };
     return made;
 }
 
-bool snk_chaser_add(sneck_client *client, const char *name, const snk_send *send)
+bool snk_chaser_add(sneck_client *client, const snk_entry *entry, const snk_send *send)
 {
     snk_chaser *chaser = &client->renewer.chaser;
-    chase *made = new_chase(client, name, send);
+    chase *made = new_chase(client, entry, send);
     if (made == NULL)
         return false;
     (void)pthread_mutex_lock(&chaser->mutex);

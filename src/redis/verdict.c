@@ -41,6 +41,7 @@ static snk_verdict verdict_of_error(snk_redis_error_kind kind, bool sharded)
     case SNK_REDIS_NOAUTH:
     case SNK_REDIS_WRONGPASS:
     case SNK_REDIS_NOPERM:
+    case SNK_REDIS_SCRIPT_DENIED:
     case SNK_REDIS_PROTECTED:
     case SNK_REDIS_BAD_DATABASE:
     case SNK_REDIS_MISCONF:

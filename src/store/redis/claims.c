@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "redis/errors.h"
 #include "store/redis/claims.h"
 #include "store/redis/run.h"
 
@@ -247,19 +248,6 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
     return SNK_WAKE_HEARS;
 }
 
-snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
-                                  snk_answer *answer)
-{
-    uint64_t ticket = answer->ticket;
-    *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED, .ticket = ticket };
-    bool uncertain = false;
-    if (snk_run_result(store, call, &uncertain, &answer->error) == SNECK_OK)
-        read_reply(store, call->reply, &claim->send, answer);
-    else if (uncertain)
-        answer->kind = SNK_ANSWER_UNCERTAIN;
-    return follow(store, &claim->send, call, answer);
-}
-
 /* ---- Calls ---- */
 
 sneck_status snk_claim_prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
@@ -269,14 +257,14 @@ sneck_status snk_claim_prepare(snk_redis_store *store, const snk_claim *claim, s
     sneck_status status = snk_claim_format(store, claim, false, call, error);
     if (status != SNECK_OK)
         return status;
-    answer->ticket = snk_wake_ticket(store, &send->claim);
+    answer->ticket = snk_bell_ticket(&store->bell, &send->claim);
     if (send->ask == SNK_ASK_RELEASE) {
         /* It is over for those who tell news, but not for those who look for ghosts, until the store has answered. */
         snk_wake_hold(store, &send->claim);
     } else if (send->ask == SNK_ASK_ACQUIRE && (send->queue || store->tracks)) {
         if (store->tracks)
             snk_recent_note(&store->recent, claim->name, call->slot);
-        if (!snk_waiting_add(&store->waiting, &send->claim, claim->name, call->slot))
+        if (!snk_waiting_add_in(&store->waiting, &send->claim, claim->name, call->slot))
             return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     }
     return SNECK_OK;
@@ -333,6 +321,43 @@ void snk_claim_drive(snk_redis_store *store, const snk_claim *claim, snk_redis_c
     keep_held(store, claim, call, 1);
 }
 
+bool snk_claim_take_back(snk_redis_store *store, const snk_claim *claim)
+{
+    snk_claim release = *claim;
+    release.send.ask = SNK_ASK_RELEASE;
+    release.send.unanswered = false;
+    snk_answer ended = { .ticket = 0 };
+    snk_redis_call call;
+    snk_redis_call_init(&call);
+    if (snk_claim_prepare(store, &release, &ended, &call, NULL) == SNECK_OK) {
+        snk_claim_drive(store, &release, &call);
+        (void)snk_claim_answer(store, &release, &call, &ended);
+    }
+    snk_redis_call_deinit(&call);
+    return ended.kind == SNK_ANSWER_DONE || ended.kind == SNK_ANSWER_GONE;
+}
+
+/* An acquire that the access rules refused in the middle of its script may have made the claim the holder before that. */
+static bool is_undone(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call)
+{
+    return claim->send.ask == SNK_ASK_ACQUIRE && snk_redis_error_of(call->reply) == SNK_REDIS_SCRIPT_DENIED &&
+           snk_claim_take_back(store, claim);
+}
+
+snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
+                                  snk_answer *answer)
+{
+    uint64_t ticket = answer->ticket;
+    *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED, .ticket = ticket };
+    bool uncertain = false;
+    if (snk_run_result(store, call, &uncertain, &answer->error) == SNECK_OK)
+        read_reply(store, call->reply, &claim->send, answer);
+    else if (uncertain && !is_undone(store, claim, call))
+        answer->kind = SNK_ANSWER_UNCERTAIN;
+    answer->run = call->run;
+    return follow(store, &claim->send, call, answer);
+}
+
 /* One request that was formatted, with what replicas are needed for it. */
 static snk_wake_hearing ask_one(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call,
                                 snk_answer *answer)
@@ -348,7 +373,7 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
 {
     snk_claim look = *claim;
     look.send.ask = SNK_ASK_RENEW;
-    snk_answer again = { .ticket = snk_wake_ticket(store, &claim->send.claim) };
+    snk_answer again = { .ticket = snk_bell_ticket(&store->bell, &claim->send.claim) };
     snk_redis_call call;
     sneck_error error;
     snk_redis_call_init(&call);

@@ -19,6 +19,9 @@ snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim
 /* Sends a formatted request and waits, with all that may have to follow. What came of it is in the call. */
 void snk_claim_drive(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call);
 
+/* Ends exactly this claim, which may hold the lock. False when nobody knows whether it is gone. */
+bool snk_claim_take_back(snk_redis_store *store, const snk_claim *claim);
+
 /* It did not happen. */
 void snk_claim_refuse(snk_answer *answer, const sneck_error *error);
 

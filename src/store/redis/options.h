@@ -8,8 +8,7 @@
 #include "base/url.h"
 #include "redis/commit.h"
 #include "store/redis/scripts.h"
-
-#define SNK_PASSWORD_SIZE 1024
+#include "store/settings.h"
 
 typedef enum snk_wake_mode {
     SNK_WAKE_GRANT, /* a release grants the lock to the next waiter */
@@ -41,9 +40,5 @@ extern const char *const snk_redis_later_keys[];
 
 /* SNECK_INVALID, SNECK_UNSUPPORTED, or SNECK_DENIED when the password file cannot be read. No network I/O. */
 sneck_status snk_redis_options_load(snk_redis_options *options, const snk_url *url, sneck_error *error);
-
-/* Reads the number in a URL that is `what`; SNECK_INVALID says what it must be. */
-sneck_status snk_redis_read_number(const char *text, const char *what, long least, long most, long *number_out,
-                                   sneck_error *error);
 
 #endif

@@ -79,7 +79,7 @@ static sneck_status load_database(snk_place *place, const form *found, const cha
     long most = found->kind == SNK_TOPOLOGY_CLUSTER ? 0 : DATABASE_MAX;
     if (*text == '\0')
         return SNECK_OK;
-    if (snk_redis_read_number(text, "the database in the path", 0, most, &number, error) != SNECK_OK)
+    if (snk_setting_number(text, "the database in the path", 0, most, &number, error) != SNECK_OK)
         return SNECK_INVALID;
     place->database = (int)number;
     return SNECK_OK;

@@ -11,23 +11,6 @@ bool snk_replicas_are_wanted(snk_redis_store *store, const snk_claim *claim)
            (claim->send.ask == SNK_ASK_RENEW && snk_waiting_find(&store->waiting, &claim->send.claim, name));
 }
 
-/* Exactly this claim, and nothing else. False when nobody knows whether it is gone. */
-static bool give_back(snk_redis_store *store, const snk_claim *claim)
-{
-    snk_claim release = *claim;
-    release.send.ask = SNK_ASK_RELEASE;
-    release.send.unanswered = false;
-    snk_answer ended = { .ticket = 0 };
-    snk_redis_call call;
-    snk_redis_call_init(&call);
-    if (snk_claim_prepare(store, &release, &ended, &call, NULL) == SNECK_OK) {
-        snk_claim_drive(store, &release, &call);
-        (void)snk_claim_answer(store, &release, &call, &ended);
-    }
-    snk_redis_call_deinit(&call);
-    return ended.kind == SNK_ANSWER_DONE || ended.kind == SNK_ANSWER_GONE;
-}
-
 snk_wake_hearing snk_replicas_ask(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call,
                                   snk_answer *answer)
 {
@@ -38,7 +21,7 @@ snk_wake_hearing snk_replicas_ask(snk_redis_store *store, const snk_claim *claim
     snk_wake_hearing hearing = snk_claim_answer(store, claim, call, answer);
     if (answer->kind != SNK_ANSWER_HELD || commitment.acknowledged >= commitment.needed)
         return hearing;
-    bool ended = give_back(store, claim);
+    bool ended = snk_claim_take_back(store, claim);
     *answer = (snk_answer){ .kind = ended ? SNK_ANSWER_FAILED : SNK_ANSWER_UNCERTAIN };
     (void)snk_fail(&answer->error, ended ? SNECK_UNAVAILABLE : SNECK_UNKNOWN, 0,
                    "%s: %u of the %u replicas that are needed have the lock; it %s", store->where,

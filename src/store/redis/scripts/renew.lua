@@ -3,7 +3,6 @@
 -- Answers {1, first, last} held, with at least the full lease; {2, ttl, place, foreign, mended…} queued; {4} unknown.
 --@include keys
 local claim, lease, history, levels = unpack(ARGV, 1, 4)
-lease = tonumber(lease)
 --@include layout
 local holding, first, last, owner = peek()
 if holding == claim then
@@ -11,7 +10,7 @@ if holding == claim then
         count(owner, levels)
     end
     -- A renewal never shortens.
-    if redis.call('PTTL', lock) <= lease then
+    if redis.call('PTTL', lock) <= tonumber(lease) then
         redis.call('PEXPIRE', lock, lease)
     else
         insist_on_master()
@@ -19,13 +18,11 @@ if holding == claim then
     return { 1, tonumber(first), tonumber(last) }
 end
 
-local OFFER_MS = 2000
 --@include time
 --@include grant
 --@include queue
 --@include layout_holder
 read_clock()
-insist_on_master()
 trim()
 local queued = redis.call('ZSCORE', queue_until, claim)
 local found = holder(lease)
@@ -45,16 +42,13 @@ end
 if found and found.claim == claim then
     return { 1, tonumber(found.first), tonumber(found.last), 0, mended_ttl, mended_owner, mended_queue }
 end
+insist_on_master()
 local place = queued and redis.call('ZRANK', queue, claim)
 if not place or not found then
     return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
 if now_ms + lease > tonumber(queued) then
-    redis.call('ZADD', queue_until, now_ms + lease, claim)
+    redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
 end
-if redis.call('PTTL', queue) < lease + 1000 then
-    for _, key in ipairs({ queue, queue_info, queue_until }) do
-        redis.call('PEXPIRE', key, 2 * lease + 1000)
-    end
-end
+keep_queue(lease, false)
 return { 2, found.ttl, place, found.claim and 0 or 1, mended_ttl, mended_owner, mended_queue }

@@ -1,4 +1,4 @@
-#include "store/redis/waiting.h"
+#include "store/waiting.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,13 +73,13 @@ static void prune_locked(snk_waiting *waiting)
     waiting->prune_at = waiting->count < PRUNE_AT_MIN ? PRUNE_AT_MIN : 2 * waiting->count;
 }
 
-bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t slot)
+bool snk_waiting_add_in(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t part)
 {
     size_t size = strlen(name) + 1;
     snk_waiting_claim *claim = malloc(sizeof *claim + size);
     if (claim == NULL)
         return false;
-    *claim = (snk_waiting_claim){ .id = *id, .slot = slot };
+    *claim = (snk_waiting_claim){ .id = *id, .part = part };
     memcpy(claim->name, name, size);
     (void)pthread_mutex_lock(&waiting->mutex);
     snk_list_append(bucket_of(waiting, id), &claim->link);
@@ -141,13 +141,13 @@ bool snk_waiting_find(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME
     return waits;
 }
 
-snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, uint16_t slot, bool wants_public)
+snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, uint16_t part, bool wants_public)
 {
     snk_waiting_wants wants = { .private_channel = false };
     (void)pthread_mutex_lock(&waiting->mutex);
-    uint8_t bit = (uint8_t)(1 << slot % 8);
-    wants.private_channel = (waiting->hears_private[slot / 8] & bit) == 0;
-    waiting->hears_private[slot / 8] |= bit;
+    uint8_t bit = (uint8_t)(1 << part % 8);
+    wants.private_channel = (waiting->hears_private[part / 8] & bit) == 0;
+    waiting->hears_private[part / 8] |= bit;
     snk_waiting_claim *claim = find_locked(waiting, id);
     if (claim != NULL && wants_public && !claim->hears_public) {
         claim->hears_public = true;
@@ -165,27 +165,27 @@ typedef struct told {
     char name[SNK_NAME_LENGTH_MAX + 1];
 } told;
 
-static bool is_meant(const snk_waiting_claim *claim, const char *name, uint16_t slot)
+static bool is_meant(const snk_waiting_claim *claim, const char *name, uint16_t part)
 {
     return !claim->holds && (name == NULL || strcmp(claim->name, name) == 0) &&
-           (slot == SNK_REDIS_SLOT_ANY || claim->slot == slot);
+           (part == SNK_WAITING_PART_ANY || claim->part == part);
 }
 
 /* Those of one bucket, copied: an array of `*count_out` to be freed; NULL when there are none, or no memory. */
-static told *copy_bucket(snk_waiting *waiting, const snk_list *bucket, const char *name, uint16_t slot,
+static told *copy_bucket(snk_waiting *waiting, const snk_list *bucket, const char *name, uint16_t part,
                          size_t *count_out)
 {
     size_t count = 0;
     told *copies = NULL;
     (void)pthread_mutex_lock(&waiting->mutex);
     for (snk_link *link = snk_list_first(bucket); link != NULL; link = snk_list_next(bucket, link))
-        count += is_meant(claim_of(link), name, slot);
+        count += is_meant(claim_of(link), name, part);
     if (count > 0)
         copies = calloc(count, sizeof *copies);
     size_t copied = 0;
     for (snk_link *link = snk_list_first(bucket); copies != NULL && link != NULL; link = snk_list_next(bucket, link)) {
         const snk_waiting_claim *claim = claim_of(link);
-        if (is_meant(claim, name, slot)) {
+        if (is_meant(claim, name, part)) {
             copies[copied].id = claim->id;
             copy_name(copies[copied++].name, claim->name);
         }
@@ -195,14 +195,23 @@ static told *copy_bucket(snk_waiting *waiting, const snk_list *bucket, const cha
     return copies;
 }
 
-void snk_waiting_tell(snk_waiting *waiting, const char *name, uint16_t slot,
-                      void (*tell)(void *context, const char *name, const snk_id *id), void *context)
+static void tell_all(snk_waiting *waiting, const char *name, uint16_t part, snk_waiting_fn tell, void *context)
 {
     for (size_t i = 0; i < SNK_WAITING_BUCKETS; i++) {
         size_t count = 0;
-        told *copies = copy_bucket(waiting, &waiting->buckets[i], name, slot, &count);
+        told *copies = copy_bucket(waiting, &waiting->buckets[i], name, part, &count);
         for (size_t j = 0; j < count; j++)
             tell(context, copies[j].name, &copies[j].id);
         free(copies);
     }
+}
+
+void snk_waiting_tell(snk_waiting *waiting, const char *name, snk_waiting_fn tell, void *context)
+{
+    tell_all(waiting, name, SNK_WAITING_PART_ANY, tell, context);
+}
+
+void snk_waiting_tell_part(snk_waiting *waiting, uint16_t part, snk_waiting_fn tell, void *context)
+{
+    tell_all(waiting, NULL, part, tell, context);
 }

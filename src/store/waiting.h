@@ -5,24 +5,26 @@
  * Where the store may forget what was written last, a claim stays in the table while it holds the lock, so that claims
  * which came back can be told from those that are alive.
  */
-#ifndef SNK_STORE_REDIS_WAITING_H
-#define SNK_STORE_REDIS_WAITING_H
+#ifndef SNK_STORE_WAITING_H
+#define SNK_STORE_WAITING_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/ids.h"
 #include "base/limits.h"
 #include "base/list.h"
-#include "redis/slot.h"
 
 #define SNK_WAITING_BUCKETS 256
+#define SNK_WAITING_PARTS 16384 /* of a store, as many as anybody needs */
+#define SNK_WAITING_PART_ANY UINT16_MAX
 
 typedef struct snk_waiting_claim {
     snk_link link; /* in its bucket */
     snk_id id;
-    uint16_t slot;      /* of its lock; 0 unless this is a cluster */
+    uint16_t part;      /* of the store that its lock is in; 0 where there is one */
     bool hears_public;  /* the public channel of its name was subscribed to for it */
     bool holds;         /* it does not wait any more: it holds the lock, or is being given up */
     int64_t held_at_ns; /* when that was last said */
@@ -30,11 +32,11 @@ typedef struct snk_waiting_claim {
 } snk_waiting_claim;
 
 typedef struct snk_waiting {
-    pthread_mutex_t mutex;                      /* a leaf */
-    uint8_t hears_private[SNK_REDIS_SLOTS / 8]; /* a bit a slot: its private channel was subscribed to; under mutex */
-    size_t count;                               /* under mutex */
-    size_t prune_at;                            /* count at which those that are long over are dropped; under mutex */
-    snk_list buckets[SNK_WAITING_BUCKETS];      /* of owned snk_waiting_claim, by id; under mutex */
+    pthread_mutex_t mutex;                        /* a leaf */
+    uint8_t hears_private[SNK_WAITING_PARTS / 8]; /* a bit a part: its private channel was subscribed to; under mutex */
+    size_t count;                                 /* under mutex */
+    size_t prune_at;                              /* count at which those that are long over are dropped; under mutex */
+    snk_list buckets[SNK_WAITING_BUCKETS];        /* of owned snk_waiting_claim, by id; under mutex */
 } snk_waiting;
 
 bool snk_waiting_init(snk_waiting *waiting);
@@ -42,7 +44,11 @@ bool snk_waiting_init(snk_waiting *waiting);
 void snk_waiting_deinit(snk_waiting *waiting);
 
 /* False when out of memory. */
-bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t slot);
+bool snk_waiting_add_in(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t part);
+static inline bool snk_waiting_add(snk_waiting *waiting, const snk_id *id, const char *name)
+{
+    return snk_waiting_add_in(waiting, id, name, 0);
+}
 
 /*
  * Takes a claim out. True when the public channel of its name was subscribed to for it; then that name is copied, and
@@ -68,13 +74,14 @@ typedef struct snk_waiting_wants {
     bool public_channel; /* of the name, which was copied */
     char name[SNK_NAME_LENGTH_MAX + 1];
 } snk_waiting_wants;
-snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, uint16_t slot, bool wants_public);
+snk_waiting_wants snk_waiting_mark(snk_waiting *waiting, const snk_id *id, uint16_t part, bool wants_public);
 
 /*
- * Calls `tell` for each claim that waits for `name` (NULL: for any) in `slot` (SNK_REDIS_SLOT_ANY: in any), with
- * nothing locked. Claims that come or go meanwhile may be missed or told.
+ * Calls `tell` for each claim that waits for `name` (NULL: for any), or in a part of the store, with nothing locked.
+ * Claims that come or go meanwhile may be missed or told.
  */
-void snk_waiting_tell(snk_waiting *waiting, const char *name, uint16_t slot,
-                      void (*tell)(void *context, const char *name, const snk_id *id), void *context);
+typedef void (*snk_waiting_fn)(void *context, const char *name, const snk_id *id);
+void snk_waiting_tell(snk_waiting *waiting, const char *name, snk_waiting_fn tell, void *context);
+void snk_waiting_tell_part(snk_waiting *waiting, uint16_t part, snk_waiting_fn tell, void *context);
 
 #endif
