@@ -58,12 +58,18 @@
     X(CONFIRMED, "offer confirmed by a renewal")                                                                       \
     X(RELEASED_UNCONFIRMED, "hold released before its offer was confirmed")                                            \
     X(RESTARTED, "store restarted with its data")                                                                      \
-    X(ROLLED_BACK, "store restarted with older data")
+    X(ROLLED_BACK, "store restarted with older data")                                                                  \
+    X(TAKEN_OVER, "replica took the master's place with all that it had")                                              \
+    X(TAKEN_OVER_BEHIND, "replica took the master's place without the last writes")                                    \
+    X(HELD_ACROSS, "hold that the replica had heard of went on")                                                       \
+    X(CLOCK_WENT_BACK, "new master's clock behind that of the old one")
 
 #define SIM_PROBE_NAME(name, text) SIM_PROBE_##name,
 typedef enum sim_probe {
     SIM_PROBES(SIM_PROBE_NAME) SIM_PROBE_COUNT
 } sim_probe;
 #undef SIM_PROBE_NAME
+/* The others are for a store with a replica. */
+#define SIM_PROBE_ALONE_COUNT SIM_PROBE_TAKEN_OVER
 
 #endif
