@@ -242,7 +242,8 @@ static void test_a_slot_that_moved_is_followed_and_remembered(void **state)
     move_back(&place);
 }
 
-#define MOVED_LEASE_MS 900
+#define MOVED_LEASE_MS 1500
+#define MOVED_PAUSE_MS 2000
 
 /* Half of the keys here, half there, for longer than the lease: the hold goes on, and whoever waits is served after. */
 static void move_while_held(const char *keys)
@@ -259,13 +260,13 @@ static void move_while_held(const char *keys)
     test_waiter_start(&waiting, wanted, 25000);
     fleet_await(&fleet.servers[place.owner], "1", "ZCARD {lock:held}:queue");
     fleet_begin_move(&fleet, place.slot, place.owner, place.other);
-    redis_bed_pause(2 * MOVED_LEASE_MS);
+    redis_bed_pause(MOVED_PAUSE_MS);
     assert_true(sneck_token(held) == token);
     fleet_move_keys(&fleet, place.slot, place.owner, place.other);
-    redis_bed_pause(2 * MOVED_LEASE_MS);
+    redis_bed_pause(MOVED_PAUSE_MS);
     assert_true(sneck_token(held) == token);
     fleet_end_move(&fleet, place.slot, place.owner, place.other);
-    redis_bed_pause(2 * MOVED_LEASE_MS);
+    redis_bed_pause(MOVED_PAUSE_MS);
     assert_true(sneck_token(held) == token);
     fleet_await(&fleet.servers[place.other], "lock:wake:", "PUBSUB SHARDCHANNELS");
     int64_t begin_ms = test_now_ms();
@@ -363,7 +364,7 @@ static void test_a_server_that_hangs_holds_up_nothing_on_the_others(void **state
     (void)state;
     enum {
         EACH = 4,
-        LEASE_MS = 900
+        LEASE_MS = 1500
     };
     sneck_error error;
     sneck_client *client = open_client(NULL, LEASE_MS);
@@ -376,7 +377,7 @@ static void test_a_server_that_hangs_holds_up_nothing_on_the_others(void **state
         }
     }
     assert_int_equal(kill(fleet.servers[0].pid, SIGSTOP), 0);
-    redis_bed_pause(4 * LEASE_MS); /* longer than the lease, and than a call to a silent server may take */
+    redis_bed_pause(3 * LEASE_MS); /* longer than the lease, and than a call to a silent server may take */
     for (unsigned i = 0; i < EACH; i++) {
         assert_false(sneck_is_held(locks[0][i]));
         assert_true(sneck_is_held(locks[1][i]));
