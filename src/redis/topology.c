@@ -117,6 +117,12 @@ uint32_t snk_topology_part(snk_topology *topology, uint16_t slot)
     return part;
 }
 
+snk_redis *snk_topology_alone(const snk_topology *topology)
+{
+    /* Set when it was made, and never changed. */
+    return topology->plan.kind == SNK_TOPOLOGY_SINGLE ? topology->master->redis : NULL;
+}
+
 bool snk_topology_is_sharded(snk_topology *topology, uint16_t slot)
 {
     if (topology->plan.kind != SNK_TOPOLOGY_CLUSTER)

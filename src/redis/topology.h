@@ -72,6 +72,9 @@ bool snk_topology_resend(snk_topology *topology, snk_redis_call *call);
 /* Names the server for a slot, for as long as it is; calls to one server may delay each other, others do not. */
 uint32_t snk_topology_part(snk_topology *topology, uint16_t slot);
 
+/* The client of the one server, with SINGLE; else NULL. For sleeping on it (snk_redis_sleep). */
+snk_redis *snk_topology_alone(const snk_topology *topology);
+
 /* Whether the server for a slot knows SPUBLISH and SSUBSCRIBE: in a cluster, from Redis 7 on. */
 bool snk_topology_is_sharded(snk_topology *topology, uint16_t slot);
 

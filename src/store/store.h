@@ -103,6 +103,12 @@ typedef struct snk_store_ops {
      */
     bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
     /*
+     * A thread in `wait` may do the store's I/O instead of sleeping on its word. Called after the word was changed: true
+     * when it does so, and will look at it; otherwise it must be woken. The thread is inside `wait`, or was a moment ago
+     * and the store is still open. May be NULL.
+     */
+    bool (*rouse)(snk_store *store, const _Atomic uint32_t *word);
+    /*
      * Which part of the store a name is in now: what is asked about names of one part may be held up together, but never
      * by another part. May be NULL: there is one part.
      */
