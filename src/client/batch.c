@@ -1,10 +1,12 @@
 #include "client/batch.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/limits.h"
 #include "client/client.h"
 #include "client/perform.h"
@@ -16,7 +18,8 @@ typedef enum bundle_state {
     BUNDLE_FREE,
     BUNDLE_OPEN, /* more may be added */
     BUNDLE_SENT,
-    BUNDLE_ANSWERED
+    BUNDLE_ANSWERED,
+    BUNDLE_TAKEN_BACK /* its answers are being taken to the machines */
 } bundle_state;
 
 /* Renewals of one part of the store. */
@@ -32,9 +35,12 @@ typedef struct bundle {
 } bundle;
 
 struct snk_batch {
-    sneck_client *client; /* borrowed */
-    size_t count;
-    bundle *bundles[BUNDLES_MAX]; /* owned; made when needed */
+    sneck_client *client;     /* borrowed */
+    size_t lost;              /* holds that were lost by answers and not reported yet */
+    _Atomic int64_t since_ns; /* since when it is inside the store; SNK_NEVER_NS: it is not */
+    pthread_mutex_t mutex;    /* before entry.mutex; for giving up what is sent, and for what would come in between */
+    size_t count;             /* changed under mutex */
+    bundle *bundles[BUNDLES_MAX]; /* owned; made when needed, under mutex */
     _Atomic bool is_sending;      /* the renewer is about to look for answers anyway */
     _Atomic uint32_t telling;     /* answers to come, and threads that may still call the renewer */
 };
@@ -46,7 +52,9 @@ static bundle *new_bundle(snk_batch *batch)
     if (made == NULL)
         return NULL;
     made->batch = batch;
+    (void)pthread_mutex_lock(&batch->mutex);
     batch->bundles[batch->count++] = made;
+    (void)pthread_mutex_unlock(&batch->mutex);
     return made;
 }
 
@@ -56,9 +64,11 @@ snk_batch *snk_batch_new(sneck_client *client)
     if (batch == NULL)
         return NULL;
     batch->client = client;
+    atomic_init(&batch->since_ns, SNK_NEVER_NS);
+    (void)pthread_mutex_init(&batch->mutex, NULL);
     /* One is enough, if it must be. */
     if (new_bundle(batch) == NULL) {
-        free(batch);
+        snk_batch_free(batch);
         return NULL;
     }
     return batch;
@@ -66,8 +76,11 @@ snk_batch *snk_batch_new(sneck_client *client)
 
 void snk_batch_free(snk_batch *batch)
 {
-    for (size_t i = 0; batch != NULL && i < batch->count; i++)
+    if (batch == NULL)
+        return;
+    for (size_t i = 0; i < batch->count; i++)
         free(batch->bundles[i]);
+    (void)pthread_mutex_destroy(&batch->mutex);
     free(batch);
 }
 
@@ -84,32 +97,49 @@ static void set_state(bundle *self, bundle_state state)
 
 /* ---- Answers ---- */
 
+static bool has_loss(const snk_actions *actions)
+{
+    for (uint32_t i = 0; i < actions->note_count; i++)
+        if (actions->notes[i].kind == SNECK_EVENT_LOST)
+            return true;
+    return false;
+}
+
+/* Takes an answer to its machine; what follows from it is left in the turn. */
+static void reply(const bundle *self, size_t index, const snk_answer *answer, snk_turn *turn)
+{
+    snk_event event = { .kind = SNK_EVENT_REPLY, .send = &self->claims[index].send, .answer = answer };
+    snk_turn_run(turn, self->batch->client, self->entries[index], &event);
+}
+
 static void take_back(bundle *self)
 {
-    sneck_client *client = self->batch->client;
-    size_t count = self->count;
-    self->count = 0;
-    for (size_t i = 0; i < count; i++) {
+    snk_batch *batch = self->batch;
+    (void)pthread_mutex_lock(&batch->mutex);
+    set_state(self, BUNDLE_TAKEN_BACK);
+    (void)pthread_mutex_unlock(&batch->mutex);
+    for (size_t i = 0; i < self->count; i++) {
         snk_turn turn;
         snk_answer_settle(&self->answers[i]);
-        snk_event event = {
-            .kind = SNK_EVENT_REPLY,
-            .send = &self->claims[i].send,
-            .answer = &self->answers[i],
-        };
-        snk_turn_run(&turn, client, self->entries[i], &event);
+        reply(self, i, &self->answers[i], &turn);
+        batch->lost += has_loss(&turn.actions);
         snk_perform(&turn, NULL);
-        snk_registry_unpin(&client->registry, self->entries[i]);
+        snk_registry_unpin(&batch->client->registry, self->entries[i]);
     }
+    self->count = 0;
     set_state(self, BUNDLE_FREE);
 }
 
-static void collect(snk_batch *batch)
+/* Returns how many holds were lost. */
+static size_t collect(snk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         if (state_of(batch->bundles[i]) == BUNDLE_ANSWERED)
             take_back(batch->bundles[i]);
     }
+    size_t lost = batch->lost;
+    batch->lost = 0;
+    return lost;
 }
 
 static void done(snk_call *call)
@@ -140,7 +170,13 @@ static void send_bundle(bundle *self)
     set_state(self, BUNDLE_SENT);
     /* Relaxed: only this thread counts up. */
     (void)atomic_fetch_add_explicit(&batch->telling, 1, memory_order_relaxed);
-    snk_store_submit(batch->client->store, &self->call);
+    snk_store *store = batch->client->store;
+    if (self->claims[0].send.check && store->ops->check != NULL) {
+        self->call.store = store;
+        store->ops->check(store, &self->call);
+    } else {
+        snk_store_submit(store, &self->call);
+    }
 }
 
 /* An open bundle for a part; a new one if there is none. Waits when there is no room. */
@@ -164,11 +200,11 @@ static bundle *open_bundle(snk_batch *batch, uint32_t part)
             return unused;
         }
         /* Only with more parts than bundles, or without memory. */
-        snk_batch_finish(batch);
+        batch->lost = snk_batch_finish(batch);
     }
 }
 
-void snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
+size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
 {
     snk_store *store = batch->client->store;
     bundle *self = open_bundle(batch, store->ops->part == NULL ? 0 : store->ops->part(store, entry->name));
@@ -181,27 +217,57 @@ void snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
         .send = *send,
     };
     self->count++;
-    if (self->count == SNK_RENEW_BATCH_MAX)
-        snk_batch_flush(batch);
+    return self->count == SNK_RENEW_BATCH_MAX ? snk_batch_flush(batch) : 0;
 }
 
-void snk_batch_flush(snk_batch *batch)
+size_t snk_batch_flush(snk_batch *batch)
 {
     atomic_store(&batch->is_sending, true);
     for (size_t i = 0; i < batch->count; i++) {
-        if (state_of(batch->bundles[i]) == BUNDLE_OPEN)
-            send_bundle(batch->bundles[i]);
+        if (state_of(batch->bundles[i]) != BUNDLE_OPEN)
+            continue;
+        atomic_store_explicit(&batch->since_ns, snk_now_ns(), memory_order_relaxed);
+        send_bundle(batch->bundles[i]);
+        atomic_store_explicit(&batch->since_ns, SNK_NEVER_NS, memory_order_relaxed);
     }
     atomic_store(&batch->is_sending, false);
-    collect(batch);
+    return collect(batch);
 }
 
-void snk_batch_finish(snk_batch *batch)
+size_t snk_batch_finish(snk_batch *batch)
 {
-    snk_batch_flush(batch);
+    size_t lost = snk_batch_flush(batch);
     while (atomic_load_explicit(&batch->telling, memory_order_acquire) > 0) {
         struct timespec pause = snk_timespec(SNK_NS_PER_MS);
         (void)nanosleep(&pause, NULL);
     }
-    collect(batch);
+    return lost + collect(batch);
+}
+
+/* ---- When the thread hangs ---- */
+
+int64_t snk_batch_since_ns(const snk_batch *batch)
+{
+    return atomic_load_explicit(&batch->since_ns, memory_order_relaxed);
+}
+
+static void abandon_bundle(const bundle *self, const snk_answer *none)
+{
+    bundle_state state = state_of(self);
+    bool is_out = state == BUNDLE_SENT || state == BUNDLE_ANSWERED;
+    for (size_t i = 0; is_out && i < self->count; i++) {
+        snk_turn turn;
+        reply(self, i, none, &turn);
+        snk_perform_chases(&turn);
+    }
+}
+
+void snk_batch_abandon(snk_batch *batch)
+{
+    snk_answer none = { .kind = SNK_ANSWER_UNCERTAIN };
+    (void)snk_fail(&none.error, SNECK_UNKNOWN, 0, "the renewal thread waits for the store and does not come back");
+    (void)pthread_mutex_lock(&batch->mutex);
+    for (size_t i = 0; i < batch->count; i++)
+        abandon_bundle(batch->bundles[i], &none);
+    (void)pthread_mutex_unlock(&batch->mutex);
 }

@@ -6,6 +6,8 @@
 #define SNK_CLIENT_BATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #include "client/entry.h"
 #include "engine/claim.h"
@@ -18,16 +20,25 @@ snk_batch *snk_batch_new(sneck_client *client);
 /* Nothing of it is on its way. NULL is a no-op. */
 void snk_batch_free(snk_batch *batch);
 
-/* Pins the entry until the answer was taken back to its machine. What is full is sent. */
-void snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send);
+/* Pins the entry until the answer was taken back to its machine. What is full is sent; as snk_batch_flush. */
+size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send);
 
 /*
  * Sends what is there, and takes those answers back to the machines that have come. For the others the renewer is called
- * when they come, and calls this again.
+ * when they come, and calls this again. The number of holds that were lost by answers.
  */
-void snk_batch_flush(snk_batch *batch);
+size_t snk_batch_flush(snk_batch *batch);
 
-/* Waits for the answers that are still to come, and takes them back too. */
-void snk_batch_finish(snk_batch *batch);
+/* Since when it is inside the store, which does not return; SNK_NEVER_NS: it is not. For any thread. */
+int64_t snk_batch_since_ns(const snk_batch *batch);
+
+/*
+ * For another thread, when the one that flushes hangs: every machine that waits for an answer is told that none came.
+ * Should they come after all, they are taken back to the machines too, which know what to make of them.
+ */
+void snk_batch_abandon(snk_batch *batch);
+
+/* The same, and waits for the answers that are still to come. */
+size_t snk_batch_finish(snk_batch *batch);
 
 #endif

@@ -15,6 +15,7 @@ typedef struct chase {
     snk_timer timer;
     int64_t give_up_at_ns;
     sneck_client *client; /* borrowed */
+    pthread_t asker;      /* whoever asked last */
     snk_link answered;    /* under chaser.mutex */
     snk_call call;
     snk_answer answer;
@@ -88,7 +89,8 @@ bool snk_chaser_add(sneck_client *client, const snk_entry *entry, const snk_send
 int64_t snk_chaser_next_ns(snk_chaser *chaser)
 {
     int64_t at_ns = snk_timers_next(&chaser->timers);
-    return at_ns != SNK_NEVER_NS && at_ns < chaser->pause_until_ns ? chaser->pause_until_ns : at_ns;
+    int64_t pause_until_ns = atomic_load(&chaser->pause_until_ns);
+    return at_ns != SNK_NEVER_NS && at_ns < pause_until_ns ? pause_until_ns : at_ns;
 }
 
 static void forget(snk_chaser *chaser, chase *answered)
@@ -108,14 +110,16 @@ static bool is_answered(const snk_answer *answer)
 static void put_back(sneck_client *client, chase *unanswered, int64_t now_ns)
 {
     snk_chaser *chaser = &client->renewer.chaser;
-    chaser->failures++;
-    chaser->pause_until_ns = snk_time_add(now_ns, snk_backoff_ns(chaser->failures, SNK_BACKOFF_NS_MAX));
+    uint32_t failures = atomic_fetch_add(&chaser->failures, 1) + 1;
+    int64_t again_at_ns = snk_time_add(now_ns, snk_backoff_ns(failures, SNK_BACKOFF_NS_MAX));
+    atomic_store(&chaser->pause_until_ns, again_at_ns);
     if (now_ns >= unanswered->give_up_at_ns) {
-        snk_client_log(client, SNECK_LOG_WARNING, "event=chase-given-up lock=\"%s\"", unanswered->name);
+        const snk_log_field fields[] = { { .key = "lock", .text = unanswered->name }, { .key = NULL } };
+        snk_log_write(client, SNECK_LOG_WARNING, "chase-given-up", fields);
         forget(chaser, unanswered);
         return;
     }
-    (void)snk_timers_arm(&chaser->timers, &unanswered->timer, chaser->pause_until_ns);
+    (void)snk_timers_arm(&chaser->timers, &unanswered->timer, again_at_ns);
 }
 
 /* On whatever thread has the answer. */
@@ -124,11 +128,12 @@ static void done(snk_call *call)
     chase *self = call->context;
     sneck_client *client = self->client;
     snk_chaser *chaser = &client->renewer.chaser;
+    bool by_asker = pthread_equal(self->asker, pthread_self()) != 0;
     (void)pthread_mutex_lock(&chaser->mutex);
-    snk_list_append(&chaser->answered, &self->answered);
+    snk_list_append(&chaser->answered, &self->answered); /* from here on it may be gone */
     (void)pthread_mutex_unlock(&chaser->mutex);
-    /* If the renewer is asking it looks for answers after that, and after it has said that it no longer asks. */
-    if (!atomic_load(&chaser->is_asking))
+    /* The thread that asks looks for answers after that. */
+    if (!by_asker)
         snk_renewer_call(client);
     (void)pthread_mutex_lock(&chaser->mutex);
     chaser->in_flight--;
@@ -141,6 +146,7 @@ static void ask(chase *self)
     self->call = (snk_call){
         .claims = &self->claim, .answers = &self->answer, .count = 1, .background = true, .done = done, .context = self
     };
+    self->asker = pthread_self();
     (void)pthread_mutex_lock(&chaser->mutex);
     chaser->in_flight++;
     (void)pthread_mutex_unlock(&chaser->mutex);
@@ -163,7 +169,7 @@ static void take_answers(sneck_client *client)
     chase *answered = NULL;
     while ((answered = pop_answered(chaser)) != NULL) {
         if (is_answered(&answered->answer)) {
-            chaser->failures = 0;
+            atomic_store(&chaser->failures, 0);
             forget(chaser, answered);
         } else {
             put_back(client, answered, snk_now_ns());
@@ -176,15 +182,13 @@ void snk_chaser_run(sneck_client *client, int64_t now_ns)
     snk_chaser *chaser = &client->renewer.chaser;
     chase *due = NULL;
     take_answers(client);
-    atomic_store(&chaser->is_asking, true);
-    for (int i = 0; i < CHASES_AT_ONCE_MAX && now_ns >= chaser->pause_until_ns; i++) {
+    for (int i = 0; i < CHASES_AT_ONCE_MAX && now_ns >= atomic_load(&chaser->pause_until_ns); i++) {
         due = pop(chaser, now_ns);
         if (due == NULL)
             break;
         ask(due);
         take_answers(client);
     }
-    atomic_store(&chaser->is_asking, false);
     take_answers(client);
 }
 

@@ -18,14 +18,13 @@
 #include "sneck.h"
 
 typedef struct snk_chaser {
-    pthread_mutex_t mutex;  /* before timers.mutex; never with another one */
-    snk_timers timers;      /* of chases */
-    size_t count;           /* of chases; under mutex */
-    size_t in_flight;       /* chases that are being asked, and threads that may still call the renewer; under mutex */
-    snk_list answered;      /* chases; under mutex */
-    _Atomic bool is_asking; /* the renewer is about to look for answers anyway */
-    int64_t pause_until_ns; /* the store does not answer: not before; renewer only */
-    uint32_t failures;      /* in a row; renewer only */
+    pthread_mutex_t mutex;          /* before timers.mutex; never with another one */
+    snk_timers timers;              /* of chases */
+    size_t count;                   /* of chases; under mutex */
+    size_t in_flight;               /* chases that are being asked, and threads that may still call; under mutex */
+    snk_list answered;              /* chases; under mutex */
+    _Atomic int64_t pause_until_ns; /* the store does not answer: not before */
+    _Atomic uint32_t failures;      /* in a row */
 } snk_chaser;
 
 void snk_chaser_init(snk_chaser *chaser);

@@ -72,6 +72,14 @@ static void on_connected(void *context, snk_redis_lane lane, snk_redis_run run, 
         listener->connected(listener->context, lane, run, again);
 }
 
+static void on_disconnected(void *context, snk_redis_lane lane, const sneck_error *why)
+{
+    const snk_node *node = context;
+    const snk_redis_listener *listener = &node->topology->plan.server.listener;
+    if (node->kind == SNK_NODE_SERVER && listener->disconnected != NULL)
+        listener->disconnected(listener->context, lane, why);
+}
+
 static void on_log(void *context, sneck_log_level level, const char *text)
 {
     const snk_node *node = context;
@@ -118,6 +126,7 @@ static snk_node *make_node(snk_topology *topology, snk_node_kind kind, const snk
                                             .unsubscribed = on_unsubscribed,
                                             .deafened = on_deafened,
                                             .connected = on_connected,
+                                            .disconnected = on_disconnected,
                                             .log = on_log,
                                             .context = node };
     snk_redis_call_init(&node->probe);

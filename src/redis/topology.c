@@ -117,6 +117,44 @@ uint32_t snk_topology_part(snk_topology *topology, uint16_t slot)
     return part;
 }
 
+static snk_node *node_of_map(snk_topology *topology, size_t index)
+{
+    pthread_mutex_lock(&topology->mutex);
+    snk_node *node = topology->nodes[index];
+    bool counts = node != NULL && node->kind == SNK_NODE_SERVER && (node->mapped || node == topology->master) &&
+                  !node->retired && node->redis != NULL;
+    node = counts ? snk_node_ref_locked(node) : NULL;
+    pthread_mutex_unlock(&topology->mutex);
+    return node;
+}
+
+void snk_topology_describe(snk_topology *topology, snk_redis_server *sum_out)
+{
+    *sum_out = (snk_redis_server){ .connected = false };
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
+        snk_node *node = node_of_map(topology, i);
+        if (node == NULL)
+            continue;
+        snk_redis_server server;
+        snk_redis_describe(node->redis, &server);
+        sum_out->connected = sum_out->connected || server.connected;
+        sum_out->connects += server.connects;
+        sum_out->failures += server.failures;
+        sum_out->in_flight += server.in_flight;
+        snk_node_unref(node);
+    }
+}
+
+void snk_topology_reconnect(snk_topology *topology)
+{
+    pthread_mutex_lock(&topology->mutex);
+    snk_node *master = topology->master == NULL ? NULL : snk_node_ref_locked(topology->master);
+    pthread_mutex_unlock(&topology->mutex);
+    if (master != NULL)
+        snk_redis_reconnect(master->redis);
+    snk_node_unref(master);
+}
+
 snk_redis *snk_topology_alone(const snk_topology *topology)
 {
     /* Set when it was made, and never changed. */

@@ -72,6 +72,11 @@ bool snk_topology_resend(snk_topology *topology, snk_redis_call *call);
 /* Names the server for a slot, for as long as it is; calls to one server may delay each other, others do not. */
 uint32_t snk_topology_part(snk_topology *topology, uint16_t slot);
 
+/* What is known of the connections to the servers of the map, taken together: connected if one of them is. */
+void snk_topology_describe(snk_topology *topology, snk_redis_server *sum_out);
+/* Gives the connection to the one master up (snk_redis_reconnect). In a cluster each server is looked after by itself. */
+void snk_topology_reconnect(snk_topology *topology);
+
 /* The client of the one server, with SINGLE; else NULL. For sleeping on it (snk_redis_sleep). */
 snk_redis *snk_topology_alone(const snk_topology *topology);
 

@@ -59,6 +59,14 @@
     X(RELEASED_UNCONFIRMED, "hold released before its offer was confirmed")                                            \
     X(RESTARTED, "store restarted with its data")                                                                      \
     X(ROLLED_BACK, "store restarted with older data")                                                                  \
+    X(RESERVED, "lost lock acquired again by the watchdog")                                                            \
+    X(ADOPTED, "lock acquired again taken over by its owner")                                                          \
+    X(RESERVE_LAPSED, "lock acquired again, for which nobody came, given back")                                        \
+    X(REVOKED, "hold ended by the watchdog")                                                                           \
+    X(CHECK_FOUND_LOSS, "loss found by a look of the watchdog")                                                        \
+    X(OWNER_DIED, "owner died with a lock held")                                                                       \
+    X(GIVEN_UP, "hold given up at the first failed renewal")                                                           \
+    X(INJECTED, "pause, cut or freeze of somebody who held a lock")                                                    \
     X(TAKEN_OVER, "replica took the master's place with all that it had")                                              \
     X(TAKEN_OVER_BEHIND, "replica took the master's place without the last writes")                                    \
     X(HELD_ACROSS, "hold that the replica had heard of went on")                                                       \

@@ -42,6 +42,8 @@ typedef struct snk_redis_store {
     char where[128]; /* the server, for messages */
     snk_redis_options options;
     int64_t retry_ns;
+    snk_link_fn link;
+    void *link_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
     snk_topology *topology; /* owned */
@@ -117,6 +119,12 @@ void snk_wake_forget(snk_redis_store *store, const snk_id *claim);
 
 /* ghosts.c: ends claims of ours that came back; as snk_topology_config.displaced, with the store as context. */
 void snk_ghosts_seek(void *context, const uint8_t slots[]);
+
+/* watch.c: what the watchdog asks */
+void snk_redis_store_check(snk_store *base, snk_call *call);
+sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
+void snk_redis_store_describe(snk_store *base, snk_store_state *state_out);
+void snk_redis_store_reconnect(snk_store *base);
 
 /* look.c */
 sneck_status snk_redis_store_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);
