@@ -4,10 +4,12 @@
 
 #include "base/error.h"
 #include "redis_bed.h"
+#include "redis_fleet.h"
 #include "store/memory/memory.h"
 
-/* One server for all tests of the suite, emptied before each. */
+/* One server, or one cluster, for all tests of the suite, emptied before each. */
 static redis_bed redis;
+static redis_fleet cluster;
 
 typedef struct store_kind {
     const char *name;
@@ -57,7 +59,21 @@ static void open_redis_string(clients *world)
     open_redis(world, "layout=string");
 }
 
+/* Three servers that have a third of the slots each. */
+static void open_redis_cluster(clients *world)
+{
+    if (cluster.count == 0)
+        fleet_start_cluster(&cluster, 0);
+    for (size_t i = 0; i < cluster.count; i++)
+        fleet_do(&cluster.servers[i], "FLUSHALL");
+    world->a = test_store(fleet_cluster_url(&cluster, NULL));
+    world->b = test_store(fleet_cluster_url(&cluster, NULL));
+    world->c = test_store(fleet_cluster_url(&cluster, NULL));
+    world->d = test_store(fleet_cluster_url(&cluster, NULL));
+}
+
 static const store_kind kinds[] = {
+    { .name = "redis cluster", .open = open_redis_cluster },
     { .name = "redis hash", .open = open_redis_hash },
     { .name = "redis string", .open = open_redis_string },
     { .name = "memory", .open = open_memory },
@@ -158,5 +174,6 @@ int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t cou
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+    fleet_stop(&cluster);
     return failed;
 }
