@@ -60,6 +60,7 @@ typedef struct snk_call {
     const snk_claim *claims; /* borrowed until done */
     snk_answer *answers;     /* borrowed until done; `count` of them */
     size_t count;
+    bool background; /* nobody waits for it, and it is asked again anyway: better failed now than answered late */
     void (*done)(struct snk_call *call);
     void *context;
     snk_store *store; /* set by snk_store_submit */
@@ -128,6 +129,11 @@ typedef struct snk_store_ops {
      * and the store is still open. May be NULL.
      */
     bool (*rouse)(snk_store *store, const _Atomic uint32_t *word);
+    /*
+     * Which part of the store a name is in now: what is asked about names of one part may be held up together, but never
+     * by another part. May be NULL: there is one part.
+     */
+    uint32_t (*part)(snk_store *store, const char *name);
     /*
      * For whoever was told so by `wait`: whether the news is that this claim was granted the lock. No I/O; false when
      * that is not known. NULL where grants are announced by snk_news_fn, or not at all.

@@ -4,13 +4,15 @@
 
 #include "base/error.h"
 #include "redis_bed.h"
+#include "redis_fleet.h"
 #include "store/memory/memory.h"
 #include "zookeeper_server.h"
 
-/* One server for all tests of the suite, emptied before each. */
+/* One server, or one cluster, for all tests of the suite, emptied before each. */
 static redis_bed redis;
 /* The same; each test has a path of its own on it. */
 static zookeeper_server zookeeper;
+static redis_fleet cluster;
 
 typedef struct store_kind {
     const char *name;
@@ -79,9 +81,25 @@ static void open_zookeeper(clients *world)
 }
 #endif
 
+/* Three servers that have a third of the slots each. */
+static void open_redis_cluster(clients *world)
+{
+    if (cluster.count == 0)
+        fleet_start_cluster(&cluster, 0);
+    for (size_t i = 0; i < cluster.count; i++)
+        fleet_do(&cluster.servers[i], "FLUSHALL");
+    world->a = test_store(fleet_cluster_url(&cluster, NULL));
+    world->b = test_store(fleet_cluster_url(&cluster, NULL));
+    world->c = test_store(fleet_cluster_url(&cluster, NULL));
+    world->d = test_store(fleet_cluster_url(&cluster, NULL));
+}
+
 static const store_kind kinds[] = {
-    { .name = "redis hash", .open = open_redis_hash }, { .name = "redis string", .open = open_redis_string },
-    { .name = "memory", .open = open_memory },         { .name = "sqlite", .open = open_sqlite },
+    { .name = "redis cluster", .open = open_redis_cluster },
+    { .name = "redis hash", .open = open_redis_hash },
+    { .name = "redis string", .open = open_redis_string },
+    { .name = "memory", .open = open_memory },
+    { .name = "sqlite", .open = open_sqlite },
 #if SNK_HAS_ZOOKEEPER
     { .name = "zookeeper", .open = open_zookeeper },
 #endif
@@ -235,6 +253,7 @@ static int run(const char *group, const struct CMUnitTest tests[], size_t count,
         redis_bed_stop(&redis);
     if (zookeeper.pid != 0)
         zookeeper_server_stop(&zookeeper);
+    fleet_stop(&cluster);
     return failed;
 }
 

@@ -47,15 +47,15 @@ static snk_run release_run(const snk_redis_store *store, const snk_claim *claim,
     const snk_send *send = &claim->send;
     bool is_lock = claim->grip.object == SNK_OBJECT_LOCK;
     snk_texts_tombstone(text, send);
-    snk_announcement_make(store, claim->name, &text->announcement);
+    snk_announcement_make(store, claim->name, &text->keys, &text->announcement);
     return (snk_run){
         .script = SNK_SCRIPT_CROWD_RELEASE,
         .keys = &text->keys,
-        .count = 9,
+        .count = 10,
         .arguments = { text->claim, text->lease, text->tombstone, snk_text_flag(store->options.history),
                        is_lock ? text->announcement.channel : "", text->announcement.message,
                        send->not_before_ns > 0 ? "lost" : "released", snk_object_word(claim->grip.object),
-                       snk_text_flag(send->ends_hold) },
+                       snk_text_flag(send->ends_hold), text->announcement.command },
     };
 }
 

@@ -11,7 +11,7 @@ import sys
 
 LAYOUTS = ["hash", "string"]
 SCRIPTS = ["acquire", "renew", "release", "break", "inspect", "crowd_acquire", "crowd_renew", "crowd_release", "tally",
-           "version", "together"]
+           "version", "together", "ghosts", "keep"]
 
 
 def expand(path, layout):

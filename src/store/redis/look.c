@@ -163,13 +163,13 @@ sneck_status snk_redis_store_break(snk_store *base, const char *name, uint64_t t
     (void)snprintf(text, sizeof text, "%.200s (by pid %lld on %s)", reason, (long long)store->identity.pid,
                    store->host);
     snk_announcement announcement;
-    snk_announcement_make(store, name, &announcement);
+    snk_announcement_make(store, name, &keys, &announcement);
     snk_run run = {
         .script = SNK_SCRIPT_BREAK,
         .keys = &keys,
-        .count = 5,
-        .arguments = { token_text, text, store->options.history ? "1" : "0", announcement.channel,
-                       announcement.message },
+        .count = 6,
+        .arguments = { token_text, text, store->options.history ? "1" : "0", announcement.channel, announcement.message,
+                       announcement.command },
     };
     snk_redis_call call;
     snk_redis_call_init(&call);
@@ -191,6 +191,7 @@ sneck_status snk_redis_store_break(snk_store *base, const char *name, uint64_t t
 /* ---- All locks ---- */
 
 #define NAMES_MAX 1000000
+#define SCANS_MAX 3
 
 typedef struct names {
     char **list; /* owned, each of them too */
@@ -251,10 +252,19 @@ static bool add_page(const snk_redis_store *store, const redisReply *page, const
     return true;
 }
 
+/* What is looked for on every server. */
+typedef struct search {
+    snk_redis_store *store;
+    const char *pattern;
+    names found;
+    sneck_error error;
+} search;
+
 /* One page of keys; the cursor moves on, and is "0" after the last. */
-static sneck_status scan_page(snk_redis_store *store, const char *pattern, char cursor[24], names *found,
-                              sneck_error *error)
+static sneck_status scan_page(search *self, snk_redis *redis, char cursor[24])
 {
+    const snk_redis_store *store = self->store;
+    sneck_error *error = &self->error;
     char scan_pattern[2 * SNK_PREFIX_LENGTH_MAX + 3];
     make_pattern(store, scan_pattern);
     const char *const arguments[] = { "SCAN", cursor, "MATCH", scan_pattern, "COUNT", "1000" };
@@ -264,7 +274,7 @@ static sneck_status scan_page(snk_redis_store *store, const char *pattern, char 
     sneck_status status = snk_redis_call_format(&call, 6, arguments, NULL, error);
     if (status == SNECK_OK) {
         bool uncertain = false;
-        snk_redis_drive(store->redis, calls, 1);
+        snk_redis_drive(redis, calls, 1);
         status = snk_run_result(store, &call, &uncertain, error);
         status = settle_look(status, uncertain, error);
     }
@@ -274,12 +284,33 @@ static sneck_status scan_page(snk_redis_store *store, const char *pattern, char 
                      reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
         if (!sound)
             status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer to SCAN makes no sense", store->where);
-        else if (!add_page(store, reply->element[1], pattern, found))
+        else if (!add_page(store, reply->element[1], self->pattern, &self->found))
             status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory, or more than %d locks", NAMES_MAX);
         else
             (void)snk_copy_text(cursor, 24, reply->element[0]->str);
     }
     snk_redis_call_deinit(&call);
+    return status;
+}
+
+static sneck_status scan_server(void *context, snk_redis *redis)
+{
+    search *self = context;
+    char cursor[24] = "0";
+    sneck_status status = SNECK_OK;
+    do {
+        status = scan_page(self, redis, cursor);
+    } while (status == SNECK_OK && strcmp(cursor, "0") != 0);
+    return status;
+}
+
+/* Keys that move from a server which was not scanned yet to one that was would be missed: then all is scanned again. */
+static sneck_status scan_all(search *self)
+{
+    sneck_status status = SNECK_OK;
+    bool changed = true;
+    for (int i = 0; i < SCANS_MAX && changed; i++)
+        status = snk_topology_visit(self->store->topology, scan_server, self, &changed, &self->error);
     return status;
 }
 
@@ -310,16 +341,12 @@ sneck_status snk_redis_store_list(snk_store *base, const char *pattern, snk_view
                                   sneck_error *error)
 {
     snk_redis_store *store = snk_redis_store_of(base);
-    names found = { .count = 0 };
-    char cursor[24] = "0";
-    sneck_status status = SNECK_OK;
-    do {
-        status = scan_page(store, pattern, cursor, &found, error);
-    } while (status == SNECK_OK && strcmp(cursor, "0") != 0);
-    if (found.count > 0)
-        qsort(found.list, found.count, sizeof *found.list, compare_names);
+    search self = { .store = store, .pattern = pattern };
+    sneck_status status = scan_all(&self);
+    if (self.found.count > 0)
+        qsort(self.found.list, self.found.count, sizeof *self.found.list, compare_names);
     if (status == SNECK_OK)
-        status = show_all(store, &found, callback, context, error);
-    free_names(&found);
-    return status == SNECK_OK ? snk_ok(error) : status;
+        status = show_all(store, &self.found, callback, context, &self.error);
+    free_names(&self.found);
+    return status == SNECK_OK ? snk_ok(error) : snk_fail_as(error, &self.error);
 }

@@ -22,6 +22,8 @@ typedef enum snk_script_kind {
     SNK_SCRIPT_TALLY,
     SNK_SCRIPT_VERSION,
     SNK_SCRIPT_TOGETHER,
+    SNK_SCRIPT_GHOSTS,
+    SNK_SCRIPT_KEEP,
     SNK_SCRIPTS
 } snk_script_kind;
 

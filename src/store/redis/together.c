@@ -10,7 +10,7 @@
 /* What a script is told of all claims, and of each. */
 #define COMMON 4
 #define OF_EACH 5
-#define WORDS_MAX (3 + COMMON + CLAIMS_MAX * (SNK_KEYS + OF_EACH))
+#define WORDS_MAX (4 + COMMON + CLAIMS_MAX * (SNK_KEYS + OF_EACH))
 
 typedef struct request {
     size_t count; /* of words */
@@ -74,6 +74,7 @@ static sneck_status fill(request *made, const snk_redis_store *store, const snk_
     add_word(made, store->host);
     for (size_t i = 0; i < call->count; i++)
         add_claim(made, &call->claims[i], &made->texts[i]);
+    add_word(made, ""); /* the shard of a cluster */
     return SNECK_OK;
 }
 
@@ -88,7 +89,7 @@ static sneck_status run(snk_redis_store *store, request *made, snk_redis_call *c
         if (status != SNECK_OK)
             return status;
         snk_redis_call *const calls[] = { call };
-        snk_redis_drive(store->redis, calls, 1);
+        snk_topology_drive(store->topology, calls, 1);
         if (!snk_run_needs_text(call))
             break;
     }
@@ -129,7 +130,8 @@ static bool read_answer(snk_redis_store *store, const snk_redis_call *asked, snk
 
 bool snk_together_acquire(snk_redis_store *store, const snk_call *call)
 {
-    if (!are_tries(call))
+    /* Where claims are kept track of, or replicas are waited for, each is asked for by itself. */
+    if (store->tracks || store->options.commits || !are_tries(call))
         return false;
     request *made = malloc(sizeof *made + call->count * sizeof made->texts[0]);
     sneck_error error;

@@ -22,6 +22,7 @@ local ttl, foreign = sound_ttl(), 0
 -- The usual case of one that must wait: the lock, and nothing else.
 local lonely = ttl and keys == 1
 if not lonely and redis.call('ZSCORE', gone, claim) then
+    insist_on_master()
     return { 4 }
 end
 if not ttl then
@@ -39,6 +40,7 @@ if not ttl then
     ttl, foreign = found.ttl, found.claim and 0 or 1
 end
 if wants_queue == '0' then
+    insist_on_master()
     return { 3, ttl, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
 

@@ -20,6 +20,7 @@ if redis.call('EXISTS', lock, queue, gone, holders) == 0 then
     crowd = nobody(true)
 else
     if redis.call('ZSCORE', gone, claim) then
+        insist_on_master()
         return { 4 }
     end
     if not gather(lease) then
@@ -35,6 +36,7 @@ if (stands or not waits) and allows(mode, units, stands and 1 or 0) then
 end
 local ttl = first_end(lease)
 if wants_queue == '0' then
+    insist_on_master()
     return { 3, ttl, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
 local tokens, wake, lonely = units, mode, false

@@ -1,9 +1,9 @@
 -- Ends a claim, wherever it is, and touches no other. A hold is handed to the next waiter in the same execution.
 -- ARGV: claim, tombstone (ms; 0: none), history (0 or 1), channel ('': no public message), message up to its time,
--- how the hold ended (released or lost)
+-- how the hold ended (released or lost), the command that publishes it
 -- Answers {5} it was there, {4} it was not.
 --@include keys
-local claim, tombstone, history, channel, message, kind = unpack(ARGV, 1, 6)
+local claim, tombstone, history, channel, message, kind, announce = unpack(ARGV, 1, 7)
 --@include time
 --@include layout
 --@include note
@@ -17,7 +17,7 @@ if holding == claim then
     redis.call('DEL', lock)
     note(kind, first, owner, since, pid, host, why)
     if channel ~= '' then
-        redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
+        redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
     end
 end
 if holding == 'crowd' then
@@ -31,7 +31,7 @@ if holding == 'crowd' then
     local ended, _, whose = finish(claim, kind, false)
     result = ended and 5 or 4
     if ended and channel ~= '' then
-        redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+        redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
     elseif redis.call('ZSCORE', queue_until, claim) then
         result = 5
         leave(claim)

@@ -10,8 +10,10 @@ if holding == claim then
         count(owner, levels)
     end
     -- A renewal never shortens.
-    if redis.call('PTTL', lock) < tonumber(lease) then
+    if redis.call('PTTL', lock) <= tonumber(lease) then
         redis.call('PEXPIRE', lock, lease)
+    else
+        insist_on_master()
     end
     return { 1, tonumber(first), tonumber(last) }
 end
@@ -48,6 +50,7 @@ end
 if found and found.claim == claim then
     return { 1, tonumber(found.first), tonumber(found.last), 0, mended_ttl, mended_owner, mended_queue }
 end
+insist_on_master()
 local place = queued and redis.call('ZRANK', queue, claim)
 if not place then
     return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }

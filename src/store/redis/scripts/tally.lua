@@ -38,7 +38,8 @@ if done then
     write_count(wanted + crowd.taken)
     settle(nil, nil)
     now_left = left()
-elseif verb ~= 'signal' then
+else
+    insist_on_master()
     redis.call('PEXPIRE', count_key, KEPT_MS)
 end
 return { 5, now_left, crowd.used, done and 1 or 0, mended_ttl, mended_owner, mended_queue }

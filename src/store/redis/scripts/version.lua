@@ -7,6 +7,9 @@ local expected = ARGV[1]
 local KEPT_MS = '2592000000'
 local key = string.sub(queue, 1, -6) .. 'version'
 local version = redis.call('GET', key) or '0'
+if expected == '' or expected ~= version then
+    insist_on_master()
+end
 if expected == '' then
     return { 5, tonumber(version) }
 end

@@ -250,7 +250,7 @@ end
 local function offer(claim, mode, units, lease, lives, fair, owner, pid, since, host, why)
     local life = math.min(tonumber(lease), OFFER_MS)
     local _, first_text, given = hold(claim, mode, units, life, fair, owner, pid, since, host, why)
-    if redis.call('PUBLISH', channel_of(owner), claim .. ' ' .. first_text .. ' ' .. first_text) > 0 then
+    if redis.call(publish, channel_of(owner), claim .. ' ' .. first_text .. ' ' .. first_text) > 0 then
         return true
     end
     if mode == 'pass' or object == 'condition' then

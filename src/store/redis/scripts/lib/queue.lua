@@ -43,7 +43,7 @@ local function stay(claim, lease, lives)
 end
 
 local function channel_of(owner)
-    return 'lock:wake:' .. string.match(owner, '^[^:]*')
+    return 'lock:wake:' .. string.match(owner, '^[^:]*') .. shard
 end
 
 -- Hands a free lock on to the first waiter that listens: an offer, which lives until its first renewal. `asker` (a
@@ -87,7 +87,7 @@ local function serve(asker, asker_lease, before, heads, passed)
             local _, last, first_text, last_text, highest = draw(before, tokens, pid, host, why, fair)
             local life = tonumber(lease) < OFFER_MS and lease or OFFER_MS_TEXT
             put(claim, owner, first_text, last_text, life, pid, host, why, fair)
-            if redis.call('PUBLISH', channel_of(owner), claim .. ' ' .. first_text .. ' ' .. last_text) > 0 then
+            if redis.call(publish, channel_of(owner), claim .. ' ' .. first_text .. ' ' .. last_text) > 0 then
                 leave(claim, alone)
                 -- It has the lock, whatever is in the place of the log.
                 note_grant(redis.pcall, highest, owner, first_text, pid, host, why)
@@ -95,7 +95,7 @@ local function serve(asker, asker_lease, before, heads, passed)
             end
             redis.call('DEL', lock)
             before = last
-        elseif wake == 'one' and not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
+        elseif wake == 'one' and not asker and redis.call(publish, channel_of(owner), claim) > 0 then
             return false
         end
     end
