@@ -40,8 +40,9 @@ struct snk_zk_link {
     bool expired; /* the handle is of no use any more */
     bool denied;
     bool closing;
-    bool announce; /* a connection is to be announced */
-    char **fired;  /* owned; paths whose watches have fired and were not announced */
+    bool announce;           /* a connection is to be announced */
+    snk_zk_flight *arrivals; /* answered, and whoever waits for them is to be woken */
+    char **fired;            /* owned; paths whose watches have fired and were not announced */
     size_t fired_count;
     size_t fired_room;
     _Atomic int socket; /* for a child of fork() to close */
@@ -113,6 +114,15 @@ static void end_session_locked(snk_zk_link *link)
     link->handle = NULL;
 }
 
+/* Gives the mutex back, and wakes those whose answers came meanwhile. */
+static void unlock_and_wake(snk_zk_link *link)
+{
+    snk_zk_flight *arrivals = link->arrivals;
+    link->arrivals = NULL;
+    (void)pthread_mutex_unlock(&link->mutex);
+    snk_zk_flights_wake(arrivals);
+}
+
 /* Says what happened; the mutex is given back meanwhile. */
 static void announce_locked(snk_zk_link *link, uint64_t ended)
 {
@@ -127,7 +137,7 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
         free(fired);
         return;
     }
-    (void)pthread_mutex_unlock(&link->mutex);
+    unlock_and_wake(link);
     if (ended != 0)
         link->listener.expired(link->listener.context, ended);
     for (size_t i = 0; i < count; i++) {
@@ -168,7 +178,7 @@ static void wait_for_io_locked(snk_zk_link *link)
     int timeout_ms = 0;
     int fd = plan_locked(link, &events, &timeout_ms);
     struct pollfd fds[2] = { { .fd = link->wake_fd, .events = POLLIN }, { .fd = fd, .events = events } };
-    (void)pthread_mutex_unlock(&link->mutex);
+    unlock_and_wake(link);
     if (poll(fds, fd < 0 ? 1 : 2, timeout_ms) < 0)
         fds[0].revents = fds[1].revents = 0;
     eventfd_t value = 0;
@@ -201,7 +211,7 @@ static void *run(void *context)
         announce_locked(link, 0);
     }
     end_session_locked(link);
-    (void)pthread_mutex_unlock(&link->mutex);
+    unlock_and_wake(link);
     return NULL;
 }
 
@@ -366,7 +376,7 @@ static snk_zk_outcome travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_
 
 snk_zk_outcome snk_zk_travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
 {
-    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count) };
+    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count, &link->arrivals) };
     if (back->flight == NULL)
         return SNK_ZK_NO_MEMORY;
     int cancel_state = PTHREAD_CANCEL_ENABLE;
