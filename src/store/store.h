@@ -77,7 +77,8 @@ typedef struct snk_store_traits {
     bool pushes_wakeups; /* waiters are woken; otherwise they look each retry_ms */
     bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
     unsigned modes;      /* what it can do: bits of snk_mode; a request for another one fails with SNECK_UNSUPPORTED */
-    bool keeps_versions; /* it has `version` */
+    const char *modes_hint; /* what to do for the others; NULL: use another store */
+    bool keeps_versions;    /* it has `version` */
 } snk_store_traits;
 
 /*
