@@ -17,12 +17,12 @@ static void test_a_hold_survives_a_restart(void **state)
     (void)state;
     sneck_error error;
     zookeeper_server *server = zookeeper_bed_server();
-    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 9000);
-    zookeeper_scene other = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 9000);
+    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 30000);
+    zookeeper_scene other = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 30000);
     EXPECT(SNECK_OK, sneck_acquire(made.lock, 0, &error));
     uint64_t token = sneck_token(made.lock);
     assert_true(zookeeper_server_restart(server));
-    EXPECT(SNECK_OK, sneck_extend(made.lock, 9000, &error)); /* the same session goes on */
+    EXPECT(SNECK_OK, sneck_extend(made.lock, 30000, &error)); /* the same session goes on */
     assert_true(sneck_token(made.lock) == token);
     EXPECT(SNECK_BUSY, sneck_acquire(other.lock, 0, &error));
     EXPECT(SNECK_OK, sneck_release(made.lock, &error));

@@ -167,6 +167,7 @@ enum {
 };
 
 typedef struct board {
+    _Atomic uint32_t held; /* the lock is, so they may queue */
     _Atomic uint32_t turn; /* how many have had the lock */
     _Atomic uint32_t news[WAITERS];
     _Atomic uint32_t places; /* given out */
@@ -207,6 +208,8 @@ static int wait_for_turn(void *context)
     _Atomic uint32_t *news = &shared->news[atomic_fetch_add(&shared->places, 1)];
     snk_store *store = open_counting(shared->url, news);
     CHECK(store != NULL);
+    while (atomic_load(&shared->held) == 0)
+        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &shared->held, .shared = true }, 1, SNK_NEVER_NS);
     snk_id claim = test_id();
     snk_answer answer = test_acquire(store, "a", &claim, TEST_QUEUE);
     CHECK(answer.kind == SNK_ANSWER_QUEUED);
@@ -233,10 +236,12 @@ static void test_a_release_wakes_one_of_sixteen(void **state)
     assert_true(shared != MAP_FAILED);
     (void)snprintf(shared->url, sizeof shared->url, "%s",
                    zookeeper_bed_url(zookeeper_bed_server()->port, "session=200s&timeout=20s"));
+    for (int i = 0; i < WAITERS; i++)
+        children[i] = test_child_start(wait_for_turn, NULL); /* before there are threads here */
     snk_store *store = test_store(shared->url);
     snk_id holder = test_must_hold(store, "a");
-    for (int i = 0; i < WAITERS; i++)
-        children[i] = test_child_start(wait_for_turn, NULL);
+    atomic_store(&shared->held, 1);
+    snk_futex_wake(&shared->held, WAITERS, true);
     for (int i = 0; i < WAITERS; i++)
         test_child_await(&children[i]);
     test_expect_answer(test_release(store, "a", &holder), SNK_ANSWER_DONE);

@@ -5,12 +5,13 @@
 
 #include "base/futex.h"
 
-snk_zk_flight *snk_zk_flight_new(size_t count)
+snk_zk_flight *snk_zk_flight_new(size_t count, snk_zk_flight **arrivals)
 {
     snk_zk_flight *flight = calloc(1, sizeof *flight);
     if (flight == NULL)
         return NULL;
     flight->count = count;
+    flight->arrivals = arrivals;
     flight->replies = calloc(count, sizeof *flight->replies);
     flight->seats = calloc(count, sizeof *flight->seats);
     atomic_store(&flight->owners, 2);
@@ -53,9 +54,19 @@ void snk_zk_flight_arrive(snk_zk_flight *flight)
 {
     if (atomic_fetch_sub(&flight->pending, 1) != 1)
         return;
+    flight->next = *flight->arrivals;
+    *flight->arrivals = flight;
     atomic_store(&flight->landed, 1);
-    snk_futex_wake(&flight->landed, 1, false);
-    snk_zk_flight_unref(flight);
+}
+
+void snk_zk_flights_wake(snk_zk_flight *arrivals)
+{
+    while (arrivals != NULL) {
+        snk_zk_flight *next = arrivals->next;
+        snk_futex_wake(&arrivals->landed, 1, false);
+        snk_zk_flight_unref(arrivals);
+        arrivals = next;
+    }
 }
 
 /* ---- What the library answers ---- */

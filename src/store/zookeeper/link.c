@@ -40,8 +40,9 @@ struct snk_zk_link {
     bool expired; /* the handle is of no use any more */
     bool denied;
     bool closing;
-    bool announce; /* a connection is to be announced */
-    char **fired;  /* owned; paths whose watches have fired and were not announced */
+    bool announce;           /* a connection is to be announced */
+    snk_zk_flight *arrivals; /* answered, and whoever waits for them is to be woken */
+    char **fired;            /* owned; paths whose watches have fired and were not announced */
     size_t fired_count;
     size_t fired_room;
     _Atomic int socket; /* for a child of fork() to close */
@@ -94,13 +95,44 @@ static void drop_message(const char *message)
     (void)message;
 }
 
+/* ---- The library ---- */
+
+/*
+ * It formats addresses and messages in buffers of its own that all its handles share, so the links of one process take
+ * turns where it may do that: everywhere but in sending. Taken after link.mutex; a leaf. A child of fork() has a new one.
+ */
+static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+
+static void renew_library_mutex(void)
+{
+    (void)pthread_mutex_init(&library_mutex, NULL);
+}
+
+static void prepare_library(void)
+{
+    (void)pthread_atfork(NULL, NULL, renew_library_mutex);
+}
+
+static void enter_library(void)
+{
+    (void)pthread_mutex_lock(&library_mutex);
+}
+
+static void leave_library(void)
+{
+    (void)pthread_mutex_unlock(&library_mutex);
+}
+
 /* ---- The link's thread ---- */
 
 static void start_session_locked(snk_zk_link *link)
 {
+    enter_library();
     link->handle = zookeeper_init2(link->hosts, on_event, link->session_ms, NULL, link, 0, drop_message);
     if (link->handle != NULL && link->login != NULL)
         (void)zoo_add_auth(link->handle, "digest", link->login, (int)strlen(link->login), NULL, NULL);
+    leave_library();
 }
 
 static void end_session_locked(snk_zk_link *link)
@@ -108,9 +140,20 @@ static void end_session_locked(snk_zk_link *link)
     zhandle_t *handle = link->handle;
     link->connected = false;
     atomic_store(&link->socket, -1);
+    enter_library();
     if (handle != NULL)
         (void)zookeeper_close(handle);
+    leave_library();
     link->handle = NULL;
+}
+
+/* Gives the mutex back, and wakes those whose answers came meanwhile. */
+static void unlock_and_wake(snk_zk_link *link)
+{
+    snk_zk_flight *arrivals = link->arrivals;
+    link->arrivals = NULL;
+    (void)pthread_mutex_unlock(&link->mutex);
+    snk_zk_flights_wake(arrivals);
 }
 
 /* Says what happened; the mutex is given back meanwhile. */
@@ -127,7 +170,7 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
         free(fired);
         return;
     }
-    (void)pthread_mutex_unlock(&link->mutex);
+    unlock_and_wake(link);
     if (ended != 0)
         link->listener.expired(link->listener.context, ended);
     for (size_t i = 0; i < count; i++) {
@@ -150,7 +193,9 @@ static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out
     *timeout_ms_out = INIT_PAUSE_MS;
     if (link->handle == NULL)
         return -1;
+    enter_library();
     int rc = zookeeper_interest(link->handle, &fd, &interest, &time);
+    leave_library();
     *timeout_ms_out = (int)(time.tv_sec * 1000 + time.tv_usec / 1000);
     if (rc != ZOK || fd < 0) {
         fd = -1;
@@ -168,7 +213,7 @@ static void wait_for_io_locked(snk_zk_link *link)
     int timeout_ms = 0;
     int fd = plan_locked(link, &events, &timeout_ms);
     struct pollfd fds[2] = { { .fd = link->wake_fd, .events = POLLIN }, { .fd = fd, .events = events } };
-    (void)pthread_mutex_unlock(&link->mutex);
+    unlock_and_wake(link);
     if (poll(fds, fd < 0 ? 1 : 2, timeout_ms) < 0)
         fds[0].revents = fds[1].revents = 0;
     eventfd_t value = 0;
@@ -179,7 +224,9 @@ static void wait_for_io_locked(snk_zk_link *link)
         return;
     int happened = (fds[1].revents & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) |
                    (fds[1].revents & POLLOUT ? ZOOKEEPER_WRITE : 0);
+    enter_library();
     (void)zookeeper_process(link->handle, happened);
+    leave_library();
 }
 
 static void *run(void *context)
@@ -201,7 +248,7 @@ static void *run(void *context)
         announce_locked(link, 0);
     }
     end_session_locked(link);
-    (void)pthread_mutex_unlock(&link->mutex);
+    unlock_and_wake(link);
     return NULL;
 }
 
@@ -248,6 +295,7 @@ static void free_link(snk_zk_link *link)
 sneck_status snk_zk_link_open(const snk_zk_config *config, snk_zk_link **link_out, sneck_error *error)
 {
     *link_out = NULL;
+    (void)pthread_once(&library_once, prepare_library);
     snk_zk_link *link = calloc(1, sizeof *link);
     if (link == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
@@ -366,7 +414,7 @@ static snk_zk_outcome travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_
 
 snk_zk_outcome snk_zk_travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
 {
-    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count) };
+    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count, &link->arrivals) };
     if (back->flight == NULL)
         return SNK_ZK_NO_MEMORY;
     int cancel_state = PTHREAD_CANCEL_ENABLE;

@@ -40,8 +40,10 @@ static bool fits(int64_t out, uint32_t units, int64_t tally)
     return out + (units > 0 ? units : 1) <= tally;
 }
 
-static bool place_holds(const snk_zk_place *place, const ahead *before, int64_t tally)
+static bool place_holds(const snk_zk_scene *scene, const snk_zk_place *place, const ahead *before)
 {
+    int64_t tally = scene->tally;
+    bool came_late = scene->is_condition && place->stat.czxid > scene->tally_stat.mzxid;
     bool only_beside = before->others == 1 && before->others_number == place->node.number;
     switch (place->node.kind) {
     case SNK_ZK_LOCK:
@@ -53,7 +55,7 @@ static bool place_holds(const snk_zk_place *place, const ahead *before, int64_t 
         return place->note.held_ms != 0 ||
                (before->others + before->readers == 0 && fits(before->permit_units, place->note.units, tally));
     case SNK_ZK_TAKE:
-        return place->note.held_ms != 0 || fits(before->take_units, place->note.units, tally);
+        return place->note.held_ms != 0 || (!came_late && fits(before->take_units, place->note.units, tally));
     }
     return false;
 }
@@ -86,7 +88,7 @@ static void decide(snk_zk_scene *scene)
 {
     ahead before = { .all = 0 };
     for (size_t i = 0; i < scene->count; i++) {
-        scene->places[i].holds = place_holds(&scene->places[i], &before, scene->tally);
+        scene->places[i].holds = place_holds(scene, &scene->places[i], &before);
         step_past(&before, &scene->places[i], scene->tally);
     }
 }
@@ -221,7 +223,7 @@ static snk_zk_outcome read_folder(snk_zk_store *store, snk_zk_trip *trip, snk_zk
 snk_zk_outcome snk_zk_scene_read(snk_zk_store *store, const char *folder, bool watches, int64_t until_ns,
                                  snk_zk_scene *scene, int *rc_out)
 {
-    *scene = (snk_zk_scene){ .tally = -1 };
+    *scene = (snk_zk_scene){ .tally = -1, .is_condition = strstr(folder, snk_zk_mark(SNK_OBJECT_CONDITION)) != NULL };
     *rc_out = ZOK;
     snk_zk_path count;
     snk_zk_path log;

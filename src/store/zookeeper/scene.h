@@ -16,6 +16,7 @@ typedef struct snk_zk_scene {
     struct Stat folder;
     snk_zk_place *places; /* owned; in order */
     size_t count;
+    bool is_condition; /* what is counted is for those alone who waited when it was given */
     bool has_tally;
     int64_t tally; /* as it is stored; -1: none */
     struct Stat tally_stat;
