@@ -6,13 +6,26 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/limits.h"
+#if SNK_WITH_POSTGRES
+#include "store/postgres/options.h"
+#endif
 #include "store/redis/options.h"
 
 typedef struct scheme {
     const char *name;
     sneck_status (*open)(const snk_store_config *config, snk_store **store_out, sneck_error *error);
     const char *const *keys; /* of its own, beside those that every store has; ends with NULL */
+    sneck_status (*setup)(const snk_store_config *config, sneck_error *error); /* NULL: it needs none */
 } scheme;
+
+#if !SNK_WITH_POSTGRES
+static sneck_status refuse_postgres(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    (void)config;
+    *store_out = NULL;
+    return snk_fail(error, SNECK_UNSUPPORTED, 0, "this sneck was built without PostgreSQL: it needs libpq when built");
+}
+#endif
 
 static const char *const no_keys[] = { NULL };
 static const char *const sqlite_keys[] = { "file_mode", NULL };
@@ -30,6 +43,13 @@ static const scheme schemes[] = {
     { .name = "rediss+cluster", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
     { .name = "redlock", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
     { .name = "redlocks", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+#if SNK_WITH_POSTGRES
+    { .name = "postgres", .open = snk_postgres_open, .keys = snk_pg_keys, .setup = snk_postgres_setup },
+    { .name = "postgresql", .open = snk_postgres_open, .keys = snk_pg_keys, .setup = snk_postgres_setup },
+#else
+    { .name = "postgres", .open = refuse_postgres },
+    { .name = "postgresql", .open = refuse_postgres },
+#endif
     { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
     { .name = "memory", .open = snk_memory_open, .keys = no_keys },
 };
@@ -49,14 +69,32 @@ const char *const *snk_store_keys(const char *scheme_name)
     return found == NULL ? NULL : found->keys;
 }
 
+static sneck_status refuse_scheme(const char *name, sneck_error *error)
+{
+    return snk_fail(error, SNECK_UNSUPPORTED, 0,
+                    "there is no store \"%.40s:\"; known are sqlite:, redis:, postgres: and memory:", name);
+}
+
 sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
 {
     *store_out = NULL;
     const scheme *found = find_scheme(config->url->scheme);
+    return found == NULL ? refuse_scheme(config->url->scheme, error) : found->open(config, store_out, error);
+}
+
+sneck_status snk_store_setup(const snk_store_config *config, bool *needed_out, sneck_error *error)
+{
+    snk_store *store = NULL;
+    const scheme *found = find_scheme(config->url->scheme);
+    *needed_out = found != NULL && found->setup != NULL;
     if (found == NULL)
-        return snk_fail(error, SNECK_UNSUPPORTED, 0,
-                        "there is no store \"%.40s:\"; known are sqlite:, redis: and memory:", config->url->scheme);
-    return found->open(config, store_out, error);
+        return refuse_scheme(config->url->scheme, error);
+    if (found->setup != NULL)
+        return found->setup(config, error);
+    sneck_status status = found->open(config, &store, error);
+    if (status == SNECK_OK)
+        store->ops->close(store);
+    return status;
 }
 
 void snk_store_submit(snk_store *store, snk_call *call)

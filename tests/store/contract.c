@@ -7,11 +7,16 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "claims.h"
+#if SNK_WITH_POSTGRES
+#include "postgres_bed.h"
+#endif
 #include "redis_bed.h"
 #include "store/memory/memory.h"
 #include "store/view.h"
 
 #define MS SNK_NS_PER_MS
+/* A lease that is to end: long enough for what must happen before, on a slow store. */
+#define SOON_MS 200
 
 typedef struct clients {
     snk_store *a; /* clients of one store */
@@ -72,7 +77,36 @@ static void open_redis_string(clients *world)
     open_redis(world, "layout=string");
 }
 
+#if SNK_WITH_POSTGRES
+static postgres_bed postgres;
+
+static void open_postgres(clients *world, const char *keys)
+{
+    if (postgres.server.pid == 0)
+        postgres_bed_start(&postgres);
+    postgres_bed_clear(&postgres);
+    world->a = test_store(postgres_bed_url(&postgres, keys));
+    world->b = test_store(postgres_bed_url(&postgres, keys));
+    world->c = test_store(postgres_bed_url(&postgres, keys));
+    world->d = test_store(postgres_bed_url(&postgres, keys));
+}
+
+static void open_postgres_lease(clients *world)
+{
+    open_postgres(world, "mode=lease");
+}
+
+static void open_postgres_row(clients *world)
+{
+    open_postgres(world, "mode=row");
+}
+#endif
+
 static const store_kind kinds[] = {
+#if SNK_WITH_POSTGRES
+    { .name = "postgres lease", .open = open_postgres_lease },
+    { .name = "postgres row", .open = open_postgres_row },
+#endif
     { .name = "redis hash", .open = open_redis_hash },
     { .name = "redis string", .open = open_redis_string },
     { .name = "memory", .open = open_memory },
@@ -210,7 +244,7 @@ static void test_newcomers_do_not_overtake_the_queue(void **state)
 {
     clients *world = *state;
     snk_id holder = test_id();
-    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 30 }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = SOON_MS }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
     await_free(world->d, "x");
     snk_id newcomer = test_id();
@@ -273,7 +307,7 @@ static void test_a_hold_whose_lease_has_ended_is_gone_for_good(void **state)
 {
     clients *world = *state;
     snk_id claim = test_id();
-    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = 20 }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = SOON_MS }), SNK_ANSWER_HELD);
     await_free(world->b, "x");
     expect(test_renew(world->a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
     expect(test_release(world->a, "x", &claim), SNK_ANSWER_GONE);
@@ -288,7 +322,7 @@ static void test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold(void **stat
 {
     clients *world = *state;
     snk_id holder = test_id();
-    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 30 }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = SOON_MS }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
     await_free(world->c, "x");
     expect(test_renew(world->b, "x", &waiter, TEST_LEASE_MS), SNK_ANSWER_HELD);
@@ -413,9 +447,9 @@ static void test_a_waiter_whose_lease_has_ended_is_passed_over(void **state)
     clients *world = *state;
     snk_id holder = test_must_hold(world->a, "x");
     snk_id first = test_id();
-    expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = 20, .queue = true }), SNK_ANSWER_QUEUED);
+    expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = SOON_MS, .queue = true }), SNK_ANSWER_QUEUED);
     snk_id second = test_must_queue(world->c, "x", NULL);
-    int64_t until_ns = snk_now_ns() + 25 * MS;
+    int64_t until_ns = snk_now_ns() + (SOON_MS + 5) * MS;
     while (snk_now_ns() < until_ns) {
     }
     expect(test_release(world->a, "x", &holder), SNK_ANSWER_DONE);
@@ -992,8 +1026,15 @@ int main(void)
         (void)snprintf(names[i], sizeof names[i], "%s: %s", kind->name, test->name);
         tests[i] = (struct CMUnitTest){ names[i], test->function, set_up, tear_down, kind };
     }
+    const char *only = getenv("SNECK_TEST_ONLY");
+    if (only != NULL)
+        cmocka_set_test_filter(only);
     int failed = _cmocka_run_group_tests("store contract", tests, KINDS * TESTS, NULL, NULL);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+#if SNK_WITH_POSTGRES
+    if (postgres.server.pid != 0)
+        postgres_bed_stop(&postgres);
+#endif
     return failed;
 }
