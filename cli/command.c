@@ -9,6 +9,7 @@
 #include "hold.h"
 #include "ls.h"
 #include "run.h"
+#include "setup.h"
 #include "show.h"
 #include "test.h"
 
@@ -19,6 +20,7 @@ const snk_command snk_commands[] = {
     { &snk_usage_ls, snk_cmd_ls },
     { &snk_usage_show, snk_cmd_show },
     { &snk_usage_break, snk_cmd_break },
+    { &snk_usage_setup, snk_cmd_setup },
     { &snk_usage_demo, snk_cmd_demo },
     { &snk_usage_bench, snk_cmd_bench },
     { &snk_usage_completion, snk_cmd_completion },

@@ -8,6 +8,7 @@
 #include "base/limits.h"
 #if SNK_WITH_POSTGRES
 #include "store/postgres/options.h"
+#include "store/postgres/statements.h"
 #endif
 #include "store/redis/options.h"
 
@@ -16,6 +17,7 @@ typedef struct scheme {
     sneck_status (*open)(const snk_store_config *config, snk_store **store_out, sneck_error *error);
     const char *const *keys; /* of its own, beside those that every store has; ends with NULL */
     sneck_status (*setup)(const snk_store_config *config, sneck_error *error); /* NULL: it needs none */
+    const char *setup_text;
 } scheme;
 
 #if !SNK_WITH_POSTGRES
@@ -44,8 +46,16 @@ static const scheme schemes[] = {
     { .name = "redlock", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
     { .name = "redlocks", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
 #if SNK_WITH_POSTGRES
-    { .name = "postgres", .open = snk_postgres_open, .keys = snk_pg_keys, .setup = snk_postgres_setup },
-    { .name = "postgresql", .open = snk_postgres_open, .keys = snk_pg_keys, .setup = snk_postgres_setup },
+    { .name = "postgres",
+      .open = snk_postgres_open,
+      .keys = snk_pg_keys,
+      .setup = snk_postgres_setup,
+      .setup_text = snk_pg_schema_text },
+    { .name = "postgresql",
+      .open = snk_postgres_open,
+      .keys = snk_pg_keys,
+      .setup = snk_postgres_setup,
+      .setup_text = snk_pg_schema_text },
 #else
     { .name = "postgres", .open = refuse_postgres },
     { .name = "postgresql", .open = refuse_postgres },
@@ -95,6 +105,12 @@ sneck_status snk_store_setup(const snk_store_config *config, bool *needed_out, s
     if (status == SNECK_OK)
         store->ops->close(store);
     return status;
+}
+
+const char *snk_store_setup_text(const char *scheme_name)
+{
+    const scheme *found = find_scheme(scheme_name);
+    return found == NULL ? NULL : found->setup_text;
 }
 
 void snk_store_submit(snk_store *store, snk_call *call)

@@ -137,6 +137,9 @@ sneck_status snk_store_open(const snk_store_config *config, snk_store **store_ou
  */
 sneck_status snk_store_setup(const snk_store_config *config, bool *needed_out, sneck_error *error);
 
+/* The statements that this runs, or NULL: nothing is to be prepared, or not by statements. */
+const char *snk_store_setup_text(const char *scheme);
+
 /* Hands a call over; see snk_call. */
 void snk_store_submit(snk_store *store, snk_call *call);
 

@@ -104,6 +104,14 @@ static void test_interrupt_ends_the_waits_on_one_handle(void **state)
     interrupt(*state, true);
 }
 
+/* Waits until so many claims on "a" are in the store's queue. */
+static void await_queue(sneck_client *client, size_t count)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_queue_in_store(client, "a") != count)
+        assert_true(test_now_ms() < until_ms);
+}
+
 static void cancel(test_bed *bed, bool fair, bool granted)
 {
     sneck_error error;
@@ -115,6 +123,8 @@ static void cancel(test_bed *bed, bool fair, bool granted)
     EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
     start(&waiter);
     test_await_waiting(bed->client, "a", 1);
+    if (fair)
+        await_queue(bed->client, 1); /* or the second may overtake it */
     start(&second);
     test_await_waiting(bed->client, "a", 2);
     if (granted) /* the lock may be on its way to the thread that goes */
@@ -191,9 +201,7 @@ static void test_fair_waiters_are_served_in_the_order_they_came(void **state)
     for (unsigned i = 0; i < 8; i++) {
         places[i] = (place){ .caller = { .lock = lock }, .served = &served };
         assert_int_equal(pthread_create(&places[i].caller.thread, NULL, take_place, &places[i]), 0);
-        int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
-        while (test_queue_in_store(bed->client, "a") != i + 1)
-            assert_true(test_now_ms() < until_ms);
+        await_queue(bed->client, i + 1);
     }
     EXPECT(SNECK_OK, sneck_release(lock, &error));
     for (unsigned i = 0; i < 8; i++) {

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#if SNK_WITH_POSTGRES
+#include "postgres_bed.h"
+#endif
 #include "redis_bed.h"
 
 /* ---- Beds ---- */
@@ -61,6 +64,34 @@ static int make_redis(void **state)
     return 0;
 }
 
+#if SNK_WITH_POSTGRES
+static postgres_bed postgres;
+
+static int make_on_postgres(void **state, const char *keys)
+{
+    test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return -1;
+    if (postgres.server.pid == 0)
+        postgres_bed_start(&postgres);
+    postgres_bed_clear(&postgres);
+    (void)snprintf(bed->url, sizeof bed->url, "%s", postgres_bed_url(&postgres, keys));
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
+}
+
+static int make_postgres(void **state)
+{
+    return make_on_postgres(state, NULL);
+}
+
+static int make_postgres_row(void **state)
+{
+    return make_on_postgres(state, "mode=row");
+}
+#endif
+
 static void remove_directory(const char *directory)
 {
     DIR *listing = opendir(directory);
@@ -102,7 +133,15 @@ int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
     static const struct {
         const char *name;
         CMFixtureFunction make;
-    } stores[] = { { "memory", make_memory }, { "sqlite", make_sqlite }, { "redis", make_redis } };
+    } stores[] = {
+        { "memory", make_memory },
+        { "sqlite", make_sqlite },
+        { "redis", make_redis },
+#if SNK_WITH_POSTGRES
+        { "postgres", make_postgres },
+        { "postgres row", make_postgres_row },
+#endif
+    };
     enum {
         STORES = sizeof stores / sizeof stores[0]
     };
@@ -120,6 +159,10 @@ int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+#if SNK_WITH_POSTGRES
+    if (postgres.server.pid != 0)
+        postgres_bed_stop(&postgres);
+#endif
     return failed;
 }
 

@@ -227,7 +227,7 @@ void postgres_server_crash(postgres_server *server)
 {
     if (server->pid <= 0)
         return;
-    kill(server->pid, SIGCONT);
+    postgres_server_thaw(server);
     kill(server->pid, SIGQUIT);
     (void)wait_for(server->pid);
     server->pid = 0;
@@ -237,6 +237,37 @@ bool postgres_server_restart(postgres_server *server)
 {
     postgres_server_crash(server);
     return launch(server);
+}
+
+/* Sends a signal to each child of the server. */
+static void signal_children(pid_t parent, int number)
+{
+    glob_t found;
+    if (glob("/proc/[0-9]*/stat", 0, NULL, &found) != 0)
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        int pid = 0;
+        int of = 0;
+        FILE *file = fopen(found.gl_pathv[i], "r");
+        if (file == NULL)
+            continue;
+        if (fscanf(file, "%d (postgres) %*c %d", &pid, &of) == 2 && of == parent)
+            kill(pid, number);
+        fclose(file);
+    }
+    globfree(&found);
+}
+
+void postgres_server_freeze(const postgres_server *server)
+{
+    kill(server->pid, SIGSTOP); /* first, so that no further child comes */
+    signal_children(server->pid, SIGSTOP);
+}
+
+void postgres_server_thaw(const postgres_server *server)
+{
+    signal_children(server->pid, SIGCONT);
+    kill(server->pid, SIGCONT);
 }
 
 static int remove_entry(const char *path, const struct stat *found, int type, struct FTW *place)

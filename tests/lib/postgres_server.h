@@ -27,6 +27,10 @@ void postgres_server_crash(postgres_server *server);
 /* Starts it again in its place, after a crash or a kill. */
 bool postgres_server_restart(postgres_server *server);
 
+/* Stops all its processes where they are (SIGSTOP), and lets them go on. */
+void postgres_server_freeze(const postgres_server *server);
+void postgres_server_thaw(const postgres_server *server);
+
 /* Ends it and removes its directory. */
 void postgres_server_stop(postgres_server *server);
 

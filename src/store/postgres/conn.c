@@ -67,7 +67,13 @@ static pumped pump(PGconn *pg, int64_t until_ns)
     }
 }
 
-static void take_result(snk_pg_reply *reply, const char *where, PGresult *result, bool *has_failed)
+/* What became of the results so far. */
+typedef struct progress {
+    bool has_failed;
+    bool is_proof; /* the server itself said so: then it has rolled back */
+} progress;
+
+static void take_result(snk_pg_reply *reply, const char *where, PGresult *result, progress *so_far)
 {
     ExecStatusType status = PQresultStatus(result);
     if (status == PGRES_TUPLES_OK) {
@@ -75,22 +81,22 @@ static void take_result(snk_pg_reply *reply, const char *where, PGresult *result
         reply->result = result;
         return;
     }
-    if (status != PGRES_COMMAND_OK && !*has_failed) {
-        *has_failed = true;
+    if (status != PGRES_COMMAND_OK && !so_far->has_failed) {
+        so_far->has_failed = true;
         (void)snk_pg_result_error(result, where, reply->state, &reply->error);
+        so_far->is_proof = snk_pg_is_proof(reply->state);
     }
     PQclear(result);
 }
 
 /* The request is out of our hands, and its end was not heard. */
-static void doubt(snk_pg_reply *reply, const snk_pg_conn *conn, const char *where, bool has_failed)
+static void doubt(snk_pg_reply *reply, const snk_pg_conn *conn, const char *where, const progress *so_far)
 {
     reply->outcome = SNK_SQL_UNCERTAIN;
-    reply->is_broken = true;
     snk_pg_reply_clear(reply);
     if (reply->is_late)
         (void)snk_fail(&reply->error, SNECK_UNKNOWN, ETIMEDOUT, "%s does not answer", where);
-    else if (has_failed)
+    else if (so_far->has_failed)
         reply->error.status = SNECK_UNKNOWN;
     else
         (void)snk_fail(&reply->error, SNECK_UNKNOWN, 0, "%s: the connection was cut: %.100s", where,
@@ -99,31 +105,50 @@ static void doubt(snk_pg_reply *reply, const snk_pg_conn *conn, const char *wher
 
 void snk_pg_conn_await(snk_pg_conn *conn, const char *where, int64_t until_ns, snk_pg_reply *reply)
 {
-    bool has_failed = false;
+    progress so_far = { .has_failed = false };
     PGresult *result = NULL;
+    reply->is_broken = true;
     do {
         pumped state = pump(conn->pg, until_ns);
         if (state != PUMP_READY) {
             reply->is_late = state == PUMP_LATE;
-            doubt(reply, conn, where, has_failed);
+            doubt(reply, conn, where, &so_far);
             return;
         }
         result = PQgetResult(conn->pg);
         if (result != NULL)
-            take_result(reply, where, result, &has_failed);
+            take_result(reply, where, result, &so_far);
     } while (result != NULL);
     /* Only now has the server said that the transaction is over; an error that ends the session says nothing. */
-    if (PQstatus(conn->pg) != CONNECTION_OK) {
-        doubt(reply, conn, where, has_failed);
+    reply->is_broken = PQstatus(conn->pg) != CONNECTION_OK;
+    if (reply->is_broken || (so_far.has_failed && !so_far.is_proof)) {
+        doubt(reply, conn, where, &so_far);
         return;
     }
-    reply->outcome = has_failed ? SNK_SQL_FAILED : SNK_SQL_ANSWERED;
-    reply->is_broken = has_failed && (snk_pg_is_read_only(reply->state) || snk_pg_is_strange_session(reply->state));
-    if (has_failed)
+    reply->outcome = so_far.has_failed ? SNK_SQL_FAILED : SNK_SQL_ANSWERED;
+    if (so_far.has_failed) {
+        reply->is_broken = snk_pg_is_read_only(reply->state) || snk_pg_is_strange_session(reply->state);
         snk_pg_reply_clear(reply);
+    }
 }
 
 /* ---- Sending ---- */
+
+/*
+ * libpq did not take a request. If the connection is still there that was for want of memory, and what may have left of it
+ * is no whole request: it is not carried out, and the session must end unless it was one message, of which nothing left.
+ */
+static void note_unsent(snk_pg_reply *reply, const snk_pg_conn *conn, const char *where, bool is_one_message)
+{
+    if (PQstatus(conn->pg) != CONNECTION_OK) {
+        reply->is_broken = true;
+        doubt(reply, conn, where, &(progress){ .has_failed = false });
+        return;
+    }
+    reply->outcome = SNK_SQL_FAILED;
+    reply->is_broken = !is_one_message;
+    (void)snk_fail(&reply->error, SNECK_NO_MEMORY, 0, "%s: %.100s", where, PQerrorMessage(conn->pg));
+}
 
 static bool prepare(snk_pg_conn *conn, const char *where, snk_pg_statement which, int64_t until_ns, snk_pg_reply *reply)
 {
@@ -131,7 +156,7 @@ static bool prepare(snk_pg_conn *conn, const char *where, snk_pg_statement which
         return true;
     const snk_pg_sql *sql = &snk_pg_sql_of[which];
     if (PQsendPrepare(conn->pg, sql->name, sql->text, 0, NULL) != 1)
-        doubt(reply, conn, where, false);
+        note_unsent(reply, conn, where, false);
     else
         snk_pg_conn_await(conn, where, until_ns, reply);
     if (reply->outcome == SNK_SQL_ANSWERED) {
@@ -142,6 +167,7 @@ static bool prepare(snk_pg_conn *conn, const char *where, snk_pg_statement which
     if (reply->outcome == SNK_SQL_UNCERTAIN)
         reply->error.status = SNECK_UNAVAILABLE;
     reply->outcome = SNK_SQL_FAILED;
+    reply->is_broken = true;
     return false;
 }
 
@@ -154,7 +180,7 @@ void snk_pg_conn_execute(snk_pg_conn *conn, const char *where, snk_pg_statement 
     if (PQsendQueryPrepared(conn->pg, sql->name, sql->parameters, values, NULL, NULL, 0) == 1)
         snk_pg_conn_await(conn, where, until_ns, reply);
     else
-        doubt(reply, conn, where, false);
+        note_unsent(reply, conn, where, false);
 }
 
 void snk_pg_conn_query(snk_pg_conn *conn, const char *where, const char *text, int64_t until_ns, snk_pg_reply *reply)
@@ -162,5 +188,5 @@ void snk_pg_conn_query(snk_pg_conn *conn, const char *where, const char *text, i
     if (PQsendQuery(conn->pg, text) == 1)
         snk_pg_conn_await(conn, where, until_ns, reply);
     else
-        doubt(reply, conn, where, false);
+        note_unsent(reply, conn, where, true);
 }

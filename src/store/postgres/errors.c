@@ -14,9 +14,9 @@ static sneck_status status_of(const char *state)
     } meanings[] = {
         { "28", SNECK_DENIED },     /* authentication */
         { "42501", SNECK_DENIED },  /* no such right */
+        { "3F000", SNECK_DENIED },  /* no schema where this role could make tables */
         { "3D000", SNECK_INVALID }, /* no such database */
         { "22", SNECK_INVALID },    /* a name that the database's encoding cannot take */
-        { "53200", SNECK_UNAVAILABLE },
     };
     for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
         if (strncmp(state, meanings[i].begins, strlen(meanings[i].begins)) == 0)
@@ -96,6 +96,11 @@ static bool is_one_of(const char *state, const char *const states[])
         if (strcmp(state, *states) == 0)
             return true;
     return false;
+}
+
+bool snk_pg_is_proof(const char *state)
+{
+    return state[0] != '\0' && strncmp(state, "08", 2) != 0;
 }
 
 bool snk_pg_is_transient(const char *state)

@@ -18,6 +18,12 @@ bool snk_pg_refused_settings(const sneck_error *error);
 sneck_status snk_pg_result_error(const PGresult *result, const char *where, char state[SNK_PG_STATE_SIZE],
                                  sneck_error *error);
 
+/*
+ * Whether an error with this code proves that nothing was changed: the server has said it. libpq's own errors have none
+ * (it may have had no memory for the answer), and what poolers say about a connection they lost proves nothing.
+ */
+bool snk_pg_is_proof(const char *state);
+
 /* Serialization failures and deadlocks: it was rolled back, and may go well the next time. */
 bool snk_pg_is_transient(const char *state);
 

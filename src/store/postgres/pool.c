@@ -118,11 +118,13 @@ static snk_pg_conn *note_dialed_locked(snk_pg_pool *pool, PGconn *pg, const snec
     pool->is_dialing = false;
     if (conn == NULL) {
         pool->open--;
-        pool->failures++;
         pool->trouble = *trouble;
-        pool->pause_until_ns = snk_time_add(snk_now_ns(), snk_backoff_ns(pool->failures, SNK_BACKOFF_NS_MAX));
         if (pg != NULL)
             (void)snk_fail(&pool->trouble, SNECK_NO_MEMORY, 0, "out of memory");
+        if (pool->trouble.status != SNECK_NO_MEMORY) {
+            pool->failures++;
+            pool->pause_until_ns = snk_time_add(snk_now_ns(), snk_backoff_ns(pool->failures, SNK_BACKOFF_NS_MAX));
+        }
     } else {
         pool->failures = 0;
         conn->pg = pg;

@@ -89,12 +89,26 @@ static row *use(snk_pg_store *store, const snk_claim *claim)
     return found;
 }
 
-/* Into the table, or back to it. */
-static void put(snk_pg_rows *rows, row *one)
+/* A new row in the table, in use by this thread; NULL: out of memory. */
+static row *add(snk_pg_store *store, const snk_claim *claim)
+{
+    snk_pg_rows *rows = &store->rows;
+    row *one = calloc(1, sizeof *one);
+    if (one == NULL)
+        return NULL;
+    one->claim = claim->send.claim;
+    snk_pg_resource(store, claim->name, one->resource);
+    one->is_used = true;
+    (void)pthread_mutex_lock(&rows->mutex);
+    snk_list_append(bucket_of(rows, &one->claim), &one->link);
+    (void)pthread_mutex_unlock(&rows->mutex);
+    return one;
+}
+
+/* Others may use it. */
+static void put_back(snk_pg_rows *rows, row *one)
 {
     (void)pthread_mutex_lock(&rows->mutex);
-    if (!snk_link_is_linked(&one->link))
-        snk_list_append(bucket_of(rows, &one->claim), &one->link);
     one->is_used = false;
     (void)pthread_cond_broadcast(&rows->changed);
     (void)pthread_mutex_unlock(&rows->mutex);
@@ -204,25 +218,25 @@ static taken lock(snk_pg_store *store, row *one, bool waits, sneck_error *error)
     }
 }
 
-/* Locks the row of a lock for a claim. ROW_LOCKED: `*row_out` has it, in use by this thread and in no table yet. */
+/*
+ * Locks the row of a lock for a claim. ROW_LOCKED: `*row_out` has it, in use by this thread. It is in the table from the
+ * beginning, so that a release of this claim by another thread waits for what comes of it.
+ */
 static taken take(snk_pg_store *store, const snk_claim *claim, bool waits, row **row_out, sneck_error *error)
 {
     *row_out = NULL;
-    row *one = calloc(1, sizeof *one);
+    row *one = add(store, claim);
     if (one == NULL) {
         (void)snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
         return ROW_FAILED;
     }
-    one->claim = claim->send.claim;
-    snk_pg_resource(store, claim->name, one->resource);
-    one->is_used = true;
     one->silence_ms = silence_ms(claim->send.lease_ns);
     one->conn = snk_pg_pool_take(&store->rows.pool, false, limit_of(store), error);
     taken result = one->conn == NULL ? ROW_FAILED : lock(store, one, waits, error);
     if (result == ROW_LOCKED)
         *row_out = one;
     else
-        free(one);
+        forget(&store->rows, one);
     return result;
 }
 
@@ -257,7 +271,7 @@ static void ask_with_row(snk_pg_store *store, const snk_claim *claim, row *one, 
 {
     snk_pg_ask(store, claim, one->xid, answer);
     if (answer->kind == SNK_ANSWER_HELD)
-        put(&store->rows, one);
+        put_back(&store->rows, one);
     else
         drop(store, one);
 }
@@ -287,7 +301,7 @@ static void acquire(snk_pg_store *store, const snk_claim *claim, snk_answer *ans
 
 typedef enum beat {
     BEAT_HEARD,
-    BEAT_LATE,
+    BEAT_MISSED, /* nobody knows; the next one may be heard */
     BEAT_DEAD
 } beat;
 
@@ -307,10 +321,10 @@ static beat send_heartbeat(snk_pg_store *store, row *one, int64_t lease_ns, snec
     }
     snk_pg_reply_clear(&reply);
     one->is_late = reply.outcome == SNK_SQL_UNCERTAIN && reply.is_late;
-    (void)snk_pg_look_result(&reply, error);
-    if (one->is_late)
-        return BEAT_LATE;
-    return reply.outcome == SNK_SQL_ANSWERED ? BEAT_HEARD : BEAT_DEAD;
+    if (snk_pg_look_result(&reply, error) == SNECK_OK)
+        return BEAT_HEARD;
+    /* An error that the server reports ends the transaction, though not the session. */
+    return one->is_late || (!reply.is_broken && !snk_pg_is_proof(reply.state)) ? BEAT_MISSED : BEAT_DEAD;
 }
 
 static void renew_held(snk_pg_store *store, const snk_claim *claim, row *one, snk_answer *answer)
@@ -327,11 +341,11 @@ static void renew_held(snk_pg_store *store, const snk_claim *claim, row *one, sn
         if (answer->kind == SNK_ANSWER_GONE)
             drop(store, one);
         else
-            put(&store->rows, one);
+            put_back(&store->rows, one);
         return;
-    case BEAT_LATE:
+    case BEAT_MISSED:
         fail(answer, &error);
-        put(&store->rows, one);
+        put_back(&store->rows, one);
         return;
     case BEAT_DEAD:
         /* The server frees the row when a connection is gone, so there is nothing left to hold. */
@@ -385,7 +399,8 @@ static void release(snk_pg_store *store, const snk_claim *claim, snk_answer *ans
     row *one = use(store, claim);
     snk_pg_reply reply;
     snk_pg_reply_init(&reply);
-    if (one != NULL && !one->is_late)
+    /* A connection that is gone by now has freed the row long ago, and the tables know. */
+    if (one != NULL && !one->is_late && snk_pg_conn_is_alive(one->conn))
         release_with_row(store, claim, one, &reply);
     snk_sql_numbers numbers;
     *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED };
