@@ -17,11 +17,10 @@ uint64_t snk_bell_ticket(const snk_bell *bell, const snk_id *claim)
     return UINT64_C(1) << 63 | index << 32 | atomic_load(&bell->words[index]);
 }
 
-void snk_bell_ring(void *rung, const char *name, const snk_id *claim)
+void snk_bell_ring_grant(snk_bell *bell, const char *name, const snk_id *claim, const snk_grant *grant)
 {
-    snk_bell *bell = rung;
     if (bell->news != NULL) {
-        bell->news(bell->news_context, name, claim);
+        bell->news(bell->news_context, name, claim, grant);
         return;
     }
     _Atomic uint32_t *word = &bell->words[index_of(claim)];
@@ -29,6 +28,11 @@ void snk_bell_ring(void *rung, const char *name, const snk_id *claim)
     (void)atomic_fetch_add(&bell->any, 1);
     snk_futex_wake(word, INT_MAX, false);
     snk_futex_wake(&bell->any, INT_MAX, false);
+}
+
+void snk_bell_ring(void *bell, const char *name, const snk_id *claim)
+{
+    snk_bell_ring_grant(bell, name, claim, NULL);
 }
 
 static bool wait_on_words(snk_bell *bell, uint64_t ticket, const snk_futex_word *local, int64_t limit_ns)

@@ -23,6 +23,8 @@ uint64_t snk_bell_ticket(const snk_bell *bell, const snk_id *claim);
 
 /* There may be news about a claim. `bell` is a snk_bell: the form is that of snk_waiting_tell. */
 void snk_bell_ring(void *bell, const char *name, const snk_id *claim);
+/* The same, with what the claim was granted; NULL: not known. */
+void snk_bell_ring_grant(snk_bell *bell, const char *name, const snk_id *claim, const snk_grant *grant);
 
 /* snk_store_ops.wait */
 bool snk_bell_wait(snk_bell *bell, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);

@@ -7,7 +7,7 @@ import subprocess
 
 import tap
 from holder import Holder, Waiter, check, same, show
-from running import Clock, is_free
+from running import Clock, is_free, stop_and_continue
 
 
 def start(*arguments, **options):
@@ -83,6 +83,21 @@ def test_a_hold_that_was_stopped_past_its_lease_is_79():
     same(holder.process.wait(), 79)
 
 
+def test_it_goes_on_after_stops_in_quick_succession():
+    holder = Holder("door", process_group=0)
+    stop_and_continue(holder.process)
+    same(holder.let_go(), 0)
+
+
+def test_a_wait_goes_on_after_stops_in_quick_succession():
+    holder = Holder("door")
+    waiter = Waiter("door", process_group=0)
+    stop_and_continue(waiter.process)
+    holder.let_go()
+    waiter.await_turn()
+    same(waiter.let_go(), 0)
+
+
 def test_max_hold_is_79_and_frees_the_lock():
     clock = Clock()
     holder = Holder("door", "--max-hold", "300ms")
@@ -109,8 +124,17 @@ def test_fair_waiters_get_it_in_their_order():
     same(tokens, sorted(tokens))
 
 
+def test_a_token_that_cannot_be_written_is_70():
+    for flags in ([], ["--json"]):
+        with open("/dev/full", "w") as full:
+            process = start(*flags, "door", stdout=full)
+            same(process.wait(), 70)
+        assert "stdout" in process.stderr.read()
+        assert is_free("door")
+
+
 def test_wrong_usage_is_64():
-    for arguments in ([], ["a", "b"], ["--lease", "soon", "a"], ["--also", "b", "a"], ["-s", "a"], [""], ["a\nb"]):
+    for arguments in ([], ["a", "b"], ["--lease", "soon", "a"], ["--also", "b", "a"], [""], ["a\nb"]):
         done = check(tap.sneck("hold", *arguments), 64)
         assert done.stderr.startswith("sneck: "), done.stderr
 

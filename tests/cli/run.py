@@ -1,7 +1,9 @@
 """sneck run: exit codes, flags, environment, input and output, several locks, how long it is held."""
 
+import fcntl
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import time
 
 import tap
 from holder import Holder, check, same, show, store_path
-from running import Clock, Run, WAITS, children, is_free, is_guard, python
+from running import Clock, Run, WAITS, children, is_free, is_guard, python, stop_and_continue
 
 
 def run(*arguments, **options):
@@ -99,11 +101,33 @@ def test_an_unreachable_store_is_69():
     same(done.stdout, "")
 
 
+def test_a_store_that_takes_no_more_clients_is_69():
+    check(run("door", "--", "true"), 0)
+    with open(f"{store_path()}-sneck", "r+b") as sidecar:
+        fcntl.lockf(sidecar, fcntl.LOCK_EX, 1024, 4096)  # the places of all clients that can have it open
+        for arguments in (["run", "door", "--", "echo", "ran"], ["hold", "door"]):
+            done = check(tap.sneck(*arguments, stdin=subprocess.DEVNULL), 69)
+            same(done.stdout, "")
+            assert "limit" in done.stderr, done.stderr
+    check(run("door", "--", "true"), 0)
+
+
 def test_a_store_that_refuses_us_is_77():
     os.mkdir("open")
     os.chmod("open", 0o777)
     done = check(run("--store", f"sqlite://{os.getcwd()}/open/store.db", "door", "--", "echo", "ran"), 77)
     same(done.stdout, "")
+
+
+def test_with_few_descriptors_it_runs_or_says_why_not():
+    codes = {}
+    for limit in range(9, 40):
+        done = run("door", "--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+                   timeout=10 * tap.PATIENCE)
+        codes[limit] = done.returncode
+        assert done.returncode in (0, 69, 70) and (done.returncode == 0) == (done.stderr == ""), (limit, done)
+    assert 70 in codes.values() and 0 in codes.values(), codes
+    assert is_free("door")
 
 
 def test_interrupted_while_waiting():
@@ -170,12 +194,6 @@ def test_missing_operands_are_64():
     refused("run", "door", says="command")
     refused("run", "door", "--", says="command")
     refused("run", "-c", "true", "door", "extra", says="extra")
-
-
-def test_what_does_not_exist_yet_is_64():
-    refused("run", "-s", "door", "--", "true", says="not available")
-    refused("run", "--shared", "door", "--", "true", says="not available")
-    refused("run", "--slots", "3", "door", "--", "true", says="not available")
 
 
 def test_a_lease_without_room_to_stop_the_command_is_64():
@@ -428,6 +446,14 @@ def test_min_hold_keeps_the_lock_when_the_command_has_ended():
     held.send(signal.SIGTERM)
     held.ends_with(6)
     assert is_free("door")
+
+
+def test_min_hold_goes_on_after_stops_in_quick_succession():
+    held = Run("--min-hold", "1h", "door", command=python("say('ready'); sys.exit(6)"), process_group=0)
+    tap.wait_until(lambda: all(is_guard(pid) for pid in children(held.pid)))
+    stop_and_continue(held.process)
+    held.send(signal.SIGTERM)
+    held.ends_with(6)
 
 
 def test_min_hold_ends():

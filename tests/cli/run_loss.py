@@ -1,5 +1,6 @@
 """sneck run: what happens when the lock is lost, and when sneck or its guard is stopped or killed."""
 
+import contextlib
 import json
 import os
 import random
@@ -8,8 +9,8 @@ import subprocess
 import time
 
 import tap
-from holder import Holder, check, same, show
-from running import Clock, Run, WAITS, children, is_alive, is_free, is_guard, members, python, read, wait_until_gone
+from holder import Waiter, check, same, show
+from running import Clock, Run, WAITS, is_alive, is_free, kill_with_guard, members, python, read, wait_until_gone
 
 # A lease of which 1.798 s can be used; told to stop at 1.498 s after the last renewal, killed at 1.798 s.
 SHORT = ["--lease", "2s", "--kill-after", "300ms"]
@@ -262,6 +263,30 @@ def test_with_warn_a_stopped_sneck_loses_the_lock_and_not_the_command():
     same(held.process.stdout.read(), "\n")  # no signal came
 
 
+def full_pipe():
+    """The end to write into of a pipe that takes no more; the other one must stay open."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x")
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+def test_a_sneck_that_hangs_loses_the_command_by_the_deadline():
+    """It hangs in what it has to say about the loss."""
+    reader, writer = full_pipe()
+    held = Run(*SHORT, "door", command=STUBBORN, stderr=writer)
+    group = held.command
+    break_lock("door")
+    wait_until_gone(group, seconds=USABLE_S + SLACK_S)
+    assert is_alive(held.pid)
+    while os.read(reader, 65536)[-1:] == b"x":
+        pass
+    held.ends_with(79)
+
+
 # ---- The guard is killed ----
 
 
@@ -285,6 +310,17 @@ def test_the_command_does_not_notice_the_death_of_the_guard():
     held.ends_with(6)
 
 
+def test_a_guard_that_is_stopped_is_not_missed():
+    held = Run(*SHORT, "door", command=STUBBORN)
+    guard = held.guard
+    os.kill(guard, signal.SIGSTOP)
+    break_lock("door")
+    held.ends_with(79)
+    assert is_free("door")
+    os.kill(guard, signal.SIGCONT)
+    tap.wait_until(lambda: not is_alive(guard))
+
+
 def test_the_guard_hears_no_signal():
     held = Run("door", command=WAITS)
     guard = held.guard
@@ -294,6 +330,19 @@ def test_the_guard_hears_no_signal():
     same(os.getsid(guard), guard)
     held.send(signal.SIGTERM)
     held.ends_with(143)
+
+
+def test_when_sneck_and_guard_are_killed_the_command_runs_on_and_the_lock_is_free_at_once():
+    """Nobody is left who could stop it. The next holder's token is higher: a resource that checks it is safe."""
+    held = Run("door", command=python("tell_signals(signal.SIGTERM, signal.SIGHUP); say('ready'); say(os.environ['SNECK_TOKEN']); wait()"))
+    command, token = held.command, int(held.line())
+    next_one = Waiter("door")
+    clock = Clock()
+    kill_with_guard(held)
+    next_one.await_turn()
+    assert clock.read() < 20 * tap.PATIENCE, "the lease has 30 s"
+    assert next_one.token > token
+    assert is_alive(command)
 
 
 def test_the_password_of_a_store_is_not_among_the_guards_arguments():

@@ -128,33 +128,37 @@ static struct CMUnitTest test_on(const struct CMUnitTest *test, const char *stor
     };
 }
 
-int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
-{
-    static const struct {
-        const char *name;
-        CMFixtureFunction make;
-    } stores[] = {
-        { "memory", make_memory },
-        { "sqlite", make_sqlite },
-        { "redis", make_redis },
+typedef struct store_choice {
+    const char *name;
+    CMFixtureFunction make;
+    bool mutexes_only; /* it has no other kinds of locks */
+} store_choice;
+
+static const store_choice stores[] = {
+    { .name = "memory", .make = make_memory },
+    { .name = "sqlite", .make = make_sqlite },
+    { .name = "redis", .make = make_redis },
 #if SNK_WITH_POSTGRES
-        { "postgres", make_postgres },
-        { "postgres row", make_postgres_row },
+    { .name = "postgres", .make = make_postgres },
+    { .name = "postgres row", .make = make_postgres_row, .mutexes_only = true },
 #endif
-    };
-    enum {
-        STORES = sizeof stores / sizeof stores[0]
-    };
+};
+
+#define STORES (sizeof stores / sizeof stores[0])
+
+static int run_group(const struct CMUnitTest tests[], size_t count, bool other_kinds)
+{
     struct CMUnitTest *all = calloc(STORES * count, sizeof *all);
+    size_t made = 0;
     if (all == NULL)
         return 1;
-    for (size_t i = 0; i < STORES * count; i++)
-        all[i] = test_on(&tests[i % count], stores[i / count].name, stores[i / count].make);
-    const char *only = getenv("SNECK_TEST_ONLY");
-    if (only != NULL)
-        cmocka_set_test_filter(only);
-    int failed = _cmocka_run_group_tests("client", all, STORES * count, NULL, NULL);
-    for (size_t i = 0; i < STORES * count; i++)
+    for (size_t i = 0; i < STORES * count; i++) {
+        const store_choice *store = &stores[i / count];
+        if (!other_kinds || !store->mutexes_only)
+            all[made++] = test_on(&tests[i % count], store->name, store->make);
+    }
+    int failed = _cmocka_run_group_tests("client", all, made, NULL, NULL);
+    for (size_t i = 0; i < made; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
     if (redis.server.pid != 0)
@@ -164,6 +168,16 @@ int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
         postgres_bed_stop(&postgres);
 #endif
     return failed;
+}
+
+int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
+{
+    return run_group(tests, count, false);
+}
+
+int test_run_kinds_on_stores(const struct CMUnitTest tests[], size_t count)
+{
+    return run_group(tests, count, true);
 }
 
 sneck_client *test_open(const test_bed *bed, const sneck_client_options *options)

@@ -264,6 +264,46 @@ static void test_a_crash_of_the_server_ends_every_hold(void **state)
     sneck_close(client);
 }
 
+/* ---- Releases ---- */
+
+typedef struct releaser {
+    sneck_lock *lock;
+    sneck_status status;
+} releaser;
+
+static void *release_it(void *argument)
+{
+    releaser *self = argument;
+    self->status = sneck_release(self->lock, NULL);
+    return NULL;
+}
+
+/* The short patience of those who try for the row is not that of a release: that one is not taken for a loss. */
+static void test_a_release_that_is_held_up_still_is_one(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, 20000);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.owner = SNECK_OWNER_HANDLE;
+    releaser self = { .lock = test_mutex(client, "a", &options) };
+    EXPECT(SNECK_OK, sneck_acquire(self.lock, 0, &error));
+    PGconn *program = postgres_bed_connect(bed, "postgres");
+    assert_string_equal(run(program, "BEGIN"), "");
+    assert_string_equal(run(program, "SELECT FROM sneck_state FOR UPDATE"), "");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, release_it, &self), 0);
+    postgres_bed_await(bed, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'", 1);
+    postgres_bed_pause(100); /* the patience for a row is 20 ms */
+    assert_string_equal(run(program, "COMMIT"), "");
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(self.status, SNECK_OK);
+    assert_int_equal(postgres_bed_number(bed, "SELECT count(*) FROM sneck_incident"), 0);
+    PQfinish(program);
+    sneck_lock_free(self.lock);
+    sneck_close(client);
+}
+
 /* ---- What it looks like on the server ---- */
 
 static void test_a_hold_is_one_transaction_and_a_release_leaves_none(void **state)
@@ -325,6 +365,7 @@ int main(void)
         TEST(test_a_stopped_holder_loses_the_row_with_its_lease),
         TEST(test_a_holder_whose_session_was_ended_is_told_and_harmless),
         TEST(test_a_crash_of_the_server_ends_every_hold),
+        TEST(test_a_release_that_is_held_up_still_is_one),
         TEST(test_a_hold_is_one_transaction_and_a_release_leaves_none),
         TEST(test_a_broken_hold_gives_its_row_up_though_its_holder_is_stopped),
     };

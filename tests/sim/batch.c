@@ -1,5 +1,6 @@
 #include "batch.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -7,21 +8,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "random.h"
 
 typedef struct worker {
     pthread_t thread;
-    sim_world *world; /* owned */
-    sim_batch part;   /* its share of the seeds, and what came out */
+    void *world;    /* owned */
+    sim_batch part; /* its share of the seeds, and what came out */
     atomic_bool *stop;
 } worker;
-
-const char *sim_probe_text(sim_probe probe)
-{
-#define PROBE_TEXT(name, text) [SIM_PROBE_##name] = (text),
-    static const char *const texts[] = { SIM_PROBES(PROBE_TEXT) };
-#undef PROBE_TEXT
-    return texts[probe];
-}
 
 static void note_failure(sim_batch *part, uint64_t seed, const char *invariant, const char *text)
 {
@@ -33,20 +27,23 @@ static void note_failure(sim_batch *part, uint64_t seed, const char *invariant, 
 static void run_one(worker *self, uint64_t seed)
 {
     sim_batch *part = &self->part;
-    sim_world *world = self->world;
-    bool good = sim_run(world, seed);
-    uint64_t hash = world->hash;
+    const sim_subject *subject = part->subject;
+    sim_outcome outcome;
+    subject->run(self->world, seed, false, &outcome);
     part->done++;
-    part->events += world->event_count;
-    part->hash ^= sim_mix64(hash);
-    if (!good) {
-        note_failure(part, seed, world->broken_invariant, world->failure);
+    part->events += outcome.events;
+    part->hash ^= sim_mix64(outcome.hash);
+    memcpy(part->probes, outcome.probes, subject->probe_count * sizeof part->probes[0]);
+    if (outcome.invariant != NULL) {
+        note_failure(part, seed, outcome.invariant, outcome.failure);
         return;
     }
     if (part->replay_every == 0 || seed % part->replay_every != 0)
         return;
     part->replayed++;
-    if (!sim_run(world, seed) || world->hash != hash)
+    sim_outcome again;
+    subject->run(self->world, seed, false, &again);
+    if (again.invariant != NULL || again.hash != outcome.hash)
         note_failure(part, seed, "REPLAY", "the same seed took another course");
 }
 
@@ -60,7 +57,6 @@ static void *work(void *context)
     }
     if (self->part.failed)
         atomic_store_explicit(self->stop, true, memory_order_relaxed);
-    memcpy(self->part.probes, self->world->probes, sizeof self->part.probes);
     return NULL;
 }
 
@@ -70,7 +66,7 @@ static void add_part(sim_batch *batch, const sim_batch *part)
     batch->events += part->events;
     batch->replayed += part->replayed;
     batch->hash ^= part->hash;
-    for (uint32_t i = 0; i < SIM_PROBE_COUNT; i++)
+    for (uint32_t i = 0; i < SIM_PROBES_MAX; i++)
         batch->probes[i] += part->probes[i];
     if (part->failed && (!batch->failed || part->failed_seed < batch->failed_seed)) {
         batch->failed = true;
@@ -86,11 +82,12 @@ static uint32_t start_workers(worker *workers, const sim_batch *batch, uint32_t 
         worker *self = &workers[i];
         self->stop = stop;
         self->part = (sim_batch){
+            .subject = batch->subject,
             .from = batch->from + i * share,
             .count = i + 1 == count ? batch->count - i * share : share,
             .replay_every = batch->replay_every,
         };
-        self->world = calloc(1, sizeof *self->world);
+        self->world = calloc(1, batch->subject->world_size);
         if (self->world == NULL || pthread_create(&self->thread, NULL, work, self) != 0) {
             free(self->world);
             atomic_store_explicit(stop, true, memory_order_relaxed);
@@ -116,4 +113,18 @@ bool sim_batch_run(sim_batch *batch)
     }
     batch->seconds = (double)(snk_now_ns() - begun_ns) / 1e9;
     return started == count;
+}
+
+int sim_seed_run(const sim_subject *subject, uint64_t seed, bool tracing)
+{
+    void *world = calloc(1, subject->world_size);
+    if (world == NULL)
+        return 1;
+    sim_outcome outcome;
+    subject->run(world, seed, tracing, &outcome);
+    printf("seed %" PRIu64 ": %" PRIu32 " events, trace hash %016" PRIx64 "\n", seed, outcome.events, outcome.hash);
+    if (outcome.invariant != NULL)
+        printf("VIOLATION of %s: %s\n", outcome.invariant, outcome.failure);
+    free(world);
+    return outcome.invariant == NULL ? 0 : 1;
 }

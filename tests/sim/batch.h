@@ -1,14 +1,35 @@
-/* Many seeds, on several threads. */
+/* Many seeds of one simulated world, on several threads. */
 #ifndef SIM_BATCH_H
 #define SIM_BATCH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "world.h"
+#define SIM_PROBES_MAX 64
+
+/* How one seed went. */
+typedef struct sim_outcome {
+    uint64_t hash; /* of its trace */
+    uint32_t events;
+    const char *invariant;  /* that was violated; NULL: none */
+    const char *failure;    /* what happened then */
+    const uint64_t *probes; /* over all seeds of this world so far */
+} sim_outcome;
+
+/* A kind of world, and the program that simulates it. */
+typedef struct sim_subject {
+    const char *program;
+    uint64_t seeds_full; /* of ./dev prove; a tenth in an ordinary test */
+    size_t world_size;   /* zeroed once, then used for seed after seed */
+    void (*run)(void *world, uint64_t seed, bool tracing, sim_outcome *outcome_out);
+    uint32_t probe_count; /* things that a batch must have seen at least once */
+    const char *const *probe_texts;
+} sim_subject;
 
 typedef struct sim_batch {
     /* What to do. */
+    const sim_subject *subject;
     uint64_t from;
     uint64_t count;
     uint32_t threads;
@@ -20,7 +41,7 @@ typedef struct sim_batch {
     uint64_t replayed;
     uint64_t hash; /* of all traces; does not depend on the number of threads */
     double seconds;
-    uint64_t probes[SIM_PROBE_COUNT];
+    uint64_t probes[SIM_PROBES_MAX];
     bool failed; /* the lowest seed of those that failed: */
     uint64_t failed_seed;
     char failure[320];
@@ -31,6 +52,7 @@ typedef struct sim_batch {
 /* False when there is not enough memory. It ends soon after the first violation. */
 bool sim_batch_run(sim_batch *batch);
 
-const char *sim_probe_text(sim_probe probe);
+/* One seed, with its trace if wanted; says how it went. Returns an exit code. */
+int sim_seed_run(const sim_subject *subject, uint64_t seed, bool tracing);
 
 #endif

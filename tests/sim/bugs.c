@@ -1,27 +1,10 @@
-/*
- * Shows that the simulator finds bugs: each deliberate one must be caught.
- *
- *     sneck-sim-bugs             as a test: prints TAP, a line a bug
- *     sneck-sim-bugs NUMBER      one bug, with the command that replays it
- *     sneck-sim-bugs NUMBER SEED one bug, one seed, with its trace
- */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+/* Shows that the simulator finds bugs: each deliberate one must be caught. See program.h for the arguments. */
 #include "bug_switch.h"
 
-#include "batch.h"
-
-#define SEEDS_MAX 20000
+#include "program.h"
+#include "world.h"
 
 int sim_bug = 0;
-
-typedef struct sim_bug_entry {
-    int number;
-    const char *rule; /* of docs/design.md that it takes out, or the invariant that it breaks */
-    const char *text;
-} sim_bug_entry;
 
 static const sim_bug_entry bugs[] = {
     { 1, "S1", "the deadline lies after the lease" },
@@ -55,6 +38,15 @@ static const sim_bug_entry bugs[] = {
     { 33, "S1", "a lost claim is released while its lease may last" },
     { 34, "I6", "a waiter that leaves takes its wake-up along" },
     { 35, "I16", "unknown shown as denied" },
+    { 36, "S1", "an offer counts from when its message came" },
+    { 37, "I14", "a grant of another run of the server is believed" },
+    { 38, "S1", "a grant is believed however old it may be" },
+    { 39, "S1", "a \"queued\" that the grant overtook is taken for loss" },
+    { 40, "I6", "a hold that began with an offer is not confirmed" },
+    { 41, "I14", "a grant to another claim is believed" },
+    { 42, "I14", "a grant to another claim of this client ends its hold" },
+    { 43, "S2", "an offer counts for a full lease" },
+    { 44, "S1", "an offer counts from a request that was not answered" },
     { 50, "I3", "store: release frees whatever is held" },
     { 51, "S2", "store: renew shortens" },
     { 52, "S4", "store: renew registers unknown claims" },
@@ -71,60 +63,7 @@ static const sim_bug_entry bugs[] = {
     { 63, "I5", "store: release of a queued claim does nothing" },
 };
 
-static bool is_caught(const sim_bug_entry *bug, sim_batch *batch)
-{
-    *batch = (sim_batch){ .from = 1, .count = SEEDS_MAX, .threads = 1 };
-    sim_bug = bug->number;
-    return sim_batch_run(batch) && batch->failed;
-}
-
-static int run_all(void)
-{
-    size_t count = sizeof bugs / sizeof bugs[0];
-    int missed = 0;
-    printf("1..%zu\n", count);
-    for (size_t i = 0; i < count; i++) {
-        sim_batch batch;
-        bool caught = is_caught(&bugs[i], &batch);
-        missed += !caught;
-        printf("%s %zu - bug %d (%s: %s) is caught\n", caught ? "ok" : "not ok", i + 1, bugs[i].number, bugs[i].rule,
-               bugs[i].text);
-        if (caught)
-            printf("# after %" PRIu64 " seeds by %s\n", batch.failed_seed, batch.failure);
-        else
-            printf("# %d seeds found nothing\n", SEEDS_MAX);
-    }
-    printf("# figure: simulator: %zu of %zu deliberate bugs caught\n", count - (size_t)missed, count);
-    return missed == 0 ? 0 : 1;
-}
-
-static int trace(uint64_t seed)
-{
-    sim_world *world = calloc(1, sizeof *world);
-    if (world == NULL)
-        return 1;
-    world->tracing = true;
-    bool good = sim_run(world, seed);
-    if (!good)
-        printf("VIOLATION of %s: %s\n", world->broken_invariant, world->failure);
-    free(world);
-    return good ? 0 : 1;
-}
-
 int main(int argc, char **argv)
 {
-    if (argc == 1)
-        return run_all();
-    sim_bug = (int)strtol(argv[1], NULL, 10);
-    if (argc > 2)
-        return trace(strtoull(argv[2], NULL, 0));
-    sim_bug_entry bug = { .number = sim_bug };
-    sim_batch batch;
-    if (!is_caught(&bug, &batch)) {
-        printf("bug %d: %d seeds found nothing\n", bug.number, SEEDS_MAX);
-        return 1;
-    }
-    printf("bug %d: seed %" PRIu64 ": %s\nreplay: sneck-sim-bugs %d %" PRIu64 "\n", bug.number, batch.failed_seed,
-           batch.failure, bug.number, batch.failed_seed);
-    return 0;
+    return sim_bug_program(&sim_subject_one_store, &sim_bug, bugs, sizeof bugs / sizeof bugs[0], argc, argv);
 }

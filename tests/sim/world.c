@@ -8,31 +8,12 @@
 #include "agents.h"
 #include "base/clock.h"
 #include "faults.h"
+#include "messages.h"
 #include "model_client.h"
 #include "oracle.h"
 
-#define PPM INT64_C(1000000)
 #define EVENTS_MAX 60000
 #define HORIZON_LEASES 60
-
-/* ---- Time ---- */
-
-int64_t sim_clock_local(const sim_clock *clock, int64_t true_ns)
-{
-    return clock->offset_ns + true_ns + true_ns / PPM * clock->rate_ppm + true_ns % PPM * clock->rate_ppm / PPM;
-}
-
-int64_t sim_clock_true(const sim_clock *clock, int64_t local_ns)
-{
-    int64_t since_ns = local_ns - clock->offset_ns;
-    if (since_ns <= 0 || local_ns == SNK_NEVER_NS)
-        return since_ns <= 0 ? 0 : SNK_NEVER_NS;
-    int64_t rate = PPM + clock->rate_ppm;
-    int64_t true_ns = since_ns / rate * PPM + since_ns % rate * PPM / rate;
-    while (sim_clock_local(clock, true_ns) < local_ns)
-        true_ns++;
-    return true_ns;
-}
 
 /* ---- Small things ---- */
 
@@ -241,7 +222,7 @@ static void dispatch(sim_world *world, const sim_event *event)
         break;
     case SIM_EVENT_NEWS:
         if (current && world->processes[event->process].up)
-            client_on_news(world, event);
+            messages_arrive(world, event);
         break;
     case SIM_EVENT_TIMER:
         if (current)
@@ -347,3 +328,32 @@ bool sim_run(sim_world *world, uint64_t seed)
         run_closing(world);
     return !world->failed;
 }
+
+static void run_seed(void *context, uint64_t seed, bool tracing, sim_outcome *outcome)
+{
+    sim_world *world = context;
+    world->tracing = tracing;
+    bool good = sim_run(world, seed);
+    *outcome = (sim_outcome){
+        .hash = world->hash,
+        .events = world->event_count,
+        .invariant = good ? NULL : world->broken_invariant,
+        .failure = world->failure,
+        .probes = world->probes,
+    };
+}
+
+static const char *const probe_texts[] = {
+#define PROBE_TEXT(name, text) [SIM_PROBE_##name] = (text),
+    SIM_PROBES(PROBE_TEXT)
+#undef PROBE_TEXT
+};
+
+const sim_subject sim_subject_one_store = {
+    .program = "sneck-sim",
+    .seeds_full = 200000,
+    .world_size = sizeof(sim_world),
+    .run = run_seed,
+    .probe_count = SIM_PROBE_COUNT,
+    .probe_texts = probe_texts,
+};

@@ -60,6 +60,7 @@ static const snk_store_ops postgres_ops = {
     .inspect = snk_pg_inspect,
     .list = snk_pg_list,
     .break_hold = snk_pg_break,
+    .version = snk_pg_version,
     .close = close_store,
     .abandon = abandon,
 };
@@ -76,6 +77,8 @@ static snk_pg_store *new_store(const snk_store_config *config)
         .tokens = SNK_TOKEN_DURABLE,
         .token_blocks = true,
         .pushes_wakeups = true,
+        .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
+        .keeps_versions = true,
     };
     store->identity = config->identity;
     (void)snk_copy_text(store->prefix, sizeof store->prefix, config->prefix);

@@ -388,10 +388,23 @@ static void release_with_row(snk_pg_store *store, const snk_claim *claim, row *o
     snk_id_to_hex(&claim->send.claim, id);
     (void)snprintf(tombstone, sizeof tombstone, "%" PRId64, snk_sql_tombstone_us(&claim->send));
     const char *const values[] = { one->resource, id, tombstone };
-    char *text = snk_pg_sql_write(one->conn->pg, "", SNK_PG_RELEASE, values, "; COMMIT");
+    /* The short patience was for the row; an error here would free it while the tables still say that it is held. */
+    char before[64];
+    (void)snprintf(before, sizeof before, "SET LOCAL lock_timeout = %d; ", store->options.server_ms);
+    char *text = snk_pg_sql_write(one->conn->pg, before, SNK_PG_RELEASE, values, "; COMMIT");
     if (text != NULL)
         snk_pg_conn_query(one->conn, store->options.where, text, limit_of(store), reply);
     free(text);
+}
+
+/* Releases a claim that has no row, as far as this thread knows. */
+static void release_without_row(snk_pg_store *store, const snk_claim *claim, snk_answer *answer)
+{
+    snk_pg_ask(store, claim, NULL, answer);
+    /* A renewal on another thread may have taken the row before this was done, and seen the claim hold the lock. */
+    row *one = use(store, claim);
+    if (one != NULL)
+        drop(store, one);
 }
 
 static void release(snk_pg_store *store, const snk_claim *claim, snk_answer *answer)
@@ -418,7 +431,7 @@ static void release(snk_pg_store *store, const snk_claim *claim, snk_answer *ans
         answer->kind = SNK_ANSWER_UNCERTAIN;
         answer->error = reply.error;
     } else if (!done) {
-        snk_pg_ask(store, claim, NULL, answer);
+        release_without_row(store, claim, answer);
     }
 }
 

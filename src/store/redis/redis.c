@@ -61,6 +61,7 @@ static snk_redis_store *new_store(const snk_store_config *config)
     store->base.traits = (snk_store_traits){
         .tokens = SNK_TOKEN_TIME_FLOORED,
         .token_blocks = true,
+        .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
         .pushes_wakeups = true,
     };
     store->identity = config->identity;

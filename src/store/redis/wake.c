@@ -1,8 +1,8 @@
 /*
- * Messages. The private channel of this client brings the id of a claim that was granted, or may have been; the public
- * channel of a lock says that it was released, and is listened to only while a client of another kind holds it, or
- * with wake=all. Whatever a message says, all it does is that a claim of ours which waits is asked about: so a forged
- * one costs a question, and a lost one is made good by the next look.
+ * Messages. The private channel of this client brings the id of a claim that may have been granted, or, with its block of
+ * tokens, of one that was; the public channel of a lock says that it was released, and is listened to only while a
+ * client of another kind holds it, or with wake=all. A message without the id of a claim of ours that waits does nothing;
+ * a lost one is made good by the next look. Whether a claim may start with what it was told is for the engine to say.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,8 @@
 
 /* How long the first claim that waits is held up until messages are heard. */
 #define LISTEN_WAIT_NS (1 * SNK_NS_PER_S)
+
+#define TOKEN_DIGITS_MAX 19
 
 static void private_channel(const snk_redis_store *store, char channel[SNK_CHANNEL_SIZE])
 {
@@ -41,6 +43,40 @@ static bool name_of_channel(const char *channel, size_t length, char name[SNK_NA
 
 /* ---- What the connection says ---- */
 
+/* A number that ends at `end`; false when there is none. */
+static bool read_number(const char **at, const char *end, uint64_t *number_out)
+{
+    const char *digit = *at;
+    uint64_t number = 0;
+    for (; digit < end && *digit >= '0' && *digit <= '9' && digit - *at < TOKEN_DIGITS_MAX; digit++)
+        number = number * 10 + (uint64_t)(*digit - '0');
+    bool any = digit > *at;
+    *at = digit;
+    *number_out = number;
+    return any;
+}
+
+/* `<claim>`: look again; `<claim> <first> <last>`: it was granted the lock, with these tokens. False: neither. */
+static bool read_private(const snk_redis_message *message, snk_grant *grant, bool *granted_out)
+{
+    char text[SNK_ID_TEXT_SIZE];
+    const char *at = message->payload + sizeof text - 1;
+    const char *end = message->payload + message->payload_length;
+    if (message->payload_length < sizeof text - 1)
+        return false;
+    memcpy(text, message->payload, sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    if (!snk_id_from_hex(&grant->claim, text))
+        return false;
+    grant->run = message->run;
+    *granted_out = at < end;
+    if (at == end)
+        return true;
+    return *at++ == ' ' && read_number(&at, end, &grant->token_first) && at < end && *at++ == ' ' &&
+           read_number(&at, end, &grant->token_last) && at == end && grant->token_first > 0 &&
+           grant->token_first <= grant->token_last;
+}
+
 static void on_message(void *context, const snk_redis_message *message)
 {
     snk_redis_store *store = context;
@@ -49,14 +85,10 @@ static void on_message(void *context, const snk_redis_message *message)
         snk_waiting_tell(&store->waiting, name, snk_bell_ring, &store->bell);
         return;
     }
-    char text[SNK_ID_TEXT_SIZE];
-    snk_id claim;
-    if (message->payload_length != sizeof text - 1)
-        return;
-    memcpy(text, message->payload, sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    if (snk_id_from_hex(&claim, text) && snk_waiting_find(&store->waiting, &claim, name))
-        snk_bell_ring(&store->bell, name, &claim);
+    snk_grant grant;
+    bool granted = false;
+    if (read_private(message, &grant, &granted) && snk_waiting_find(&store->waiting, &grant.claim, name))
+        snk_bell_ring_grant(&store->bell, name, &grant.claim, granted ? &grant : NULL);
 }
 
 /*
