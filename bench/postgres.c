@@ -82,17 +82,17 @@ typedef struct worker {
 typedef struct by_hand {
     char name[32];
     char claim[SNK_ID_TEXT_SIZE];
-    const char *acquire[12];
-    const char *release[3];
+    const char *acquire[15];
+    const char *release[4];
 } by_hand;
 
 static void fill(by_hand *lock, int number)
 {
     static const char uuid[] = "7f3c1b52-3f0e-4a4c-9b55-0c4b7f2f9f10";
     (void)snprintf(lock->name, sizeof lock->name, "lock:bench-%d", number);
-    const char *const acquire[] = { lock->name, lock->claim, "30000000", "1",     "t", "f",
-                                    uuid,       uuid,        "1234",     "bench", "",  NULL };
-    const char *const release[] = { lock->name, lock->claim, "0" };
+    const char *const acquire[] = { lock->name, lock->claim, "30000000", "1",  "t", "f", uuid, uuid,
+                                    "1234",     "bench",     "",         NULL, "0", "1", NULL };
+    const char *const release[] = { lock->name, lock->claim, "0", "f" };
     memcpy(lock->acquire, acquire, sizeof acquire);
     memcpy(lock->release, release, sizeof release);
 }
@@ -120,8 +120,8 @@ static void *work_raw(void *argument)
     prepare(connection, SNK_PG_RELEASE);
     while (goes_on(self)) {
         draw(&lock);
-        check(PQexecPrepared(connection, "sneck_acquire", 12, lock.acquire, NULL, NULL, 0));
-        check(PQexecPrepared(connection, "sneck_release", 3, lock.release, NULL, NULL, 0));
+        check(PQexecPrepared(connection, "sneck_acquire", 15, lock.acquire, NULL, NULL, 0));
+        check(PQexecPrepared(connection, "sneck_release", 4, lock.release, NULL, NULL, 0));
         self->pairs++;
     }
     PQfinish(connection);
@@ -163,7 +163,7 @@ static void *work_pipe(void *argument)
                 if (acquire == 1)
                     draw(&locks[i]);
                 (void)PQsendQueryPrepared(connection, acquire == 1 ? "sneck_acquire" : "sneck_release",
-                                          acquire == 1 ? 12 : 3, acquire == 1 ? locks[i].acquire : locks[i].release,
+                                          acquire == 1 ? 15 : 4, acquire == 1 ? locks[i].acquire : locks[i].release,
                                           NULL, NULL, 0);
                 (void)PQpipelineSync(connection);
             }

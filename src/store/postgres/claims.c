@@ -29,6 +29,9 @@ typedef struct texts {
     char lease[NUMBER_SIZE]; /* or tombstone */
     char tokens[NUMBER_SIZE];
     char pid[NUMBER_SIZE];
+    char mode[NUMBER_SIZE];
+    char units[NUMBER_SIZE];
+    char beside[SNK_ID_TEXT_SIZE];
     char owner[SNK_OWNER_LENGTH_MAX + 1];
 } texts;
 
@@ -39,6 +42,9 @@ static void run_acquire(snk_pg_store *store, const snk_claim *claim, const char 
     uint32_t tokens = send->tokens < 1 ? 1 : send->tokens;
     (void)snprintf(text->tokens, sizeof text->tokens, "%" PRIu32,
                    tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
+    (void)snprintf(text->mode, sizeof text->mode, "%d", (int)claim->grip.mode);
+    (void)snprintf(text->units, sizeof text->units, "%" PRIu32, claim->grip.units);
+    snk_id_to_hex(&claim->grip.beside, text->beside);
     (void)snprintf(text->pid, sizeof text->pid, "%" PRId64, store->identity.pid);
     (void)snprintf(text->owner, sizeof text->owner, "%s:%" PRId64, store->identity.uuid, claim->thread);
     const char *const values[] = { text->resource,
@@ -52,14 +58,17 @@ static void run_acquire(snk_pg_store *store, const snk_claim *claim, const char 
                                    text->pid,
                                    store->identity.host,
                                    claim->why == NULL ? "" : claim->why,
-                                   row_xid };
+                                   row_xid,
+                                   text->mode,
+                                   text->units,
+                                   text->beside };
     snk_pg_run(store, SNK_PG_ACQUIRE, values, reply);
 }
 
 static void run_claim(snk_pg_store *store, const snk_claim *claim, const char *row_xid, snk_pg_reply *reply)
 {
     texts text;
-    snk_pg_resource(store, claim->name, text.resource);
+    snk_pg_resource(store, claim->grip.object, claim->name, text.resource);
     snk_id_to_hex(&claim->send.claim, text.claim);
     (void)snprintf(text.lease, sizeof text.lease, "%" PRId64, us_of(claim->send.lease_ns));
     switch (claim->send.ask) {
@@ -73,7 +82,7 @@ static void run_claim(snk_pg_store *store, const snk_claim *claim, const char *r
     }
     case SNK_ASK_RELEASE: {
         (void)snprintf(text.lease, sizeof text.lease, "%" PRId64, snk_sql_tombstone_us(&claim->send));
-        const char *const values[] = { text.resource, text.claim, text.lease };
+        const char *const values[] = { text.resource, text.claim, text.lease, flag(!claim->send.ends_hold) };
         snk_pg_run(store, SNK_PG_RELEASE, values, reply);
         return;
     }
@@ -218,7 +227,7 @@ static void write_many(const snk_pg_store *store, many *all, size_t count)
         const snk_claim *claim = all->sorted[i];
         char resource[SNK_PG_RESOURCE_SIZE];
         char separator = i == 0 ? '{' : ',';
-        snk_pg_resource(store, claim->name, resource);
+        snk_pg_resource(store, claim->grip.object, claim->name, resource);
         all->names[length[0]++] = separator;
         length[0] += write_element(all->names + length[0], resource);
         all->ids[length[1]++] = separator;
@@ -236,7 +245,7 @@ static bool make_many(const snk_pg_store *store, many *all, const snk_call *call
 {
     size_t names_size = 2;
     for (size_t i = 0; i < call->count; i++)
-        names_size += 2 * (strlen(store->prefix) + strlen(call->claims[i].name)) + 3;
+        names_size += 2 * (1 + strlen(store->prefix) + strlen(call->claims[i].name)) + 3;
     all->sorted = calloc(call->count, sizeof(void *));
     all->names = malloc(names_size);
     all->ids = malloc(call->count * (SNK_ID_TEXT_SIZE + 1) + 2);

@@ -1,4 +1,4 @@
-/* Looking at locks, breaking holds, and versions. */
+/* Looking at locks, and breaking holds. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +22,8 @@ enum {
     COLUMN_REMAINING_US,
     COLUMN_TOKEN,
     COLUMN_FAIR,
+    COLUMN_MODE,
+    COLUMN_UNITS, /* of the counter: the count */
     COLUMNS
 };
 
@@ -42,9 +44,12 @@ static void show_row(const PGresult *rows, int row, snk_view *view)
         .pid = number(rows, row, COLUMN_PID),
         .age_ms = age_us > 0 ? age_us / 1000 : 0,
         .remaining_ms = number(rows, row, COLUMN_REMAINING_US) / 1000,
+        .mode = snk_mode_word((snk_mode)number(rows, row, COLUMN_MODE)),
+        .units = (uint32_t)number(rows, row, COLUMN_UNITS),
     };
     if (strcmp(what, "counter") == 0) {
         view->info.token = token;
+        view->info.permits = number(rows, row, COLUMN_UNITS);
     } else if (strcmp(what, "holder") == 0) {
         snk_view_hold(view, &party, token, PQgetvalue(rows, row, COLUMN_FAIR)[0] == 't');
     } else if (strcmp(what, "waiter") == 0) {
@@ -61,7 +66,7 @@ sneck_status snk_pg_inspect(snk_store *base, const char *name, snk_view *view, s
 {
     snk_pg_store *store = snk_pg_store_of(base);
     char resource[SNK_PG_RESOURCE_SIZE];
-    snk_pg_resource(store, name, resource);
+    snk_pg_resource(store, SNK_OBJECT_LOCK, name, resource);
     const char *const values[] = { resource };
     snk_pg_reply reply;
     snk_pg_run(store, SNK_PG_INSPECT, values, &reply);
@@ -134,15 +139,6 @@ sneck_status snk_pg_list(snk_store *base, const char *pattern, snk_view_fn callb
 
 /* ---- Changes ---- */
 
-/* SNECK_OK when it was answered; SNECK_UNKNOWN when nobody knows. */
-static sneck_status change_result(const snk_pg_reply *reply, sneck_error *error)
-{
-    if (reply->outcome == SNK_SQL_ANSWERED)
-        return SNECK_OK;
-    (void)snk_fail_as(error, &reply->error);
-    return reply->error.status;
-}
-
 /*
  * The holder that was broken has the row of its lock in a transaction (mode=row): that one ends too, if our role may do
  * that. Otherwise it ends when its client hears of it.
@@ -165,7 +161,7 @@ sneck_status snk_pg_break(snk_store *base, const char *name, uint64_t token, con
     char resource[SNK_PG_RESOURCE_SIZE];
     char token_text[24];
     char text[SNK_WHY_LENGTH_MAX + SNK_HOST_LENGTH_MAX + 48];
-    snk_pg_resource(store, name, resource);
+    snk_pg_resource(store, SNK_OBJECT_LOCK, name, resource);
     (void)snprintf(token_text, sizeof token_text, "%" PRIu64, token);
     (void)snprintf(text, sizeof text, "%.200s (by pid %lld on %s)", reason, (long long)store->identity.pid,
                    store->identity.host);
@@ -175,7 +171,7 @@ sneck_status snk_pg_break(snk_store *base, const char *name, uint64_t token, con
     if (token > INT64_MAX)
         return snk_fail(error, SNECK_CONFLICT, 0, "%.120s is not held with token %" PRIu64, name, token);
     snk_pg_run(store, SNK_PG_BREAK, values, &reply);
-    sneck_status status = change_result(&reply, error);
+    sneck_status status = snk_pg_change_result(&reply, error);
     bool broken = status == SNECK_OK && snk_sql_numbers_read(&numbers, snk_pg_reply_text(&reply)) &&
                   numbers.at[0] == SNK_SQL_DONE;
     snk_pg_reply_clear(&reply);
@@ -186,45 +182,4 @@ sneck_status snk_pg_break(snk_store *base, const char *name, uint64_t token, con
     if (numbers.at[1] != 0)
         end_transaction(store, numbers.at[1]);
     return snk_ok(error);
-}
-
-static sneck_status read_version(snk_pg_store *store, const char *resource, uint64_t *version_out, sneck_error *error)
-{
-    const char *const values[] = { resource };
-    snk_pg_reply reply;
-    snk_pg_run(store, SNK_PG_VERSION, values, &reply);
-    sneck_status status = snk_pg_look_result(&reply, error);
-    if (status == SNECK_OK)
-        *version_out = strtoull(snk_pg_reply_text(&reply), NULL, 10);
-    snk_pg_reply_clear(&reply);
-    return status == SNECK_OK ? snk_ok(error) : status;
-}
-
-sneck_status snk_pg_version(snk_store *base, const char *name, const uint64_t *expected, uint64_t *version_out,
-                            sneck_error *error)
-{
-    snk_pg_store *store = snk_pg_store_of(base);
-    char resource[SNK_PG_RESOURCE_SIZE];
-    char expected_text[24];
-    snk_pg_resource(store, name, resource);
-    if (expected == NULL)
-        return read_version(store, resource, version_out, error);
-    /* One that no version can be is passed on as such. */
-    (void)snprintf(expected_text, sizeof expected_text, "%" PRId64,
-                   *expected <= INT64_MAX ? (int64_t)*expected : (int64_t)-1);
-    const char *const values[] = { resource, expected_text };
-    snk_pg_reply reply;
-    snk_pg_run(store, SNK_PG_VERSION_BUMP, values, &reply);
-    sneck_status status = change_result(&reply, error);
-    bool bumped = status == SNECK_OK && PQgetisnull(reply.result, 0, 0) == 0;
-    if (bumped)
-        *version_out = strtoull(snk_pg_reply_text(&reply), NULL, 10);
-    snk_pg_reply_clear(&reply);
-    if (status != SNECK_OK || bumped)
-        return status == SNECK_OK ? snk_ok(error) : status;
-    status = read_version(store, resource, version_out, error);
-    if (status != SNECK_OK)
-        return status;
-    return snk_fail(error, SNECK_CONFLICT, 0, "the version of %.120s is %" PRIu64 ", not %" PRIu64, name, *version_out,
-                    *expected);
 }

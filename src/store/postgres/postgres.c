@@ -7,9 +7,10 @@
 
 #include "base/error.h"
 
-void snk_pg_resource(const snk_pg_store *store, const char *name, char resource[SNK_PG_RESOURCE_SIZE])
+void snk_pg_resource(const snk_pg_store *store, snk_object object, const char *name,
+                     char resource[SNK_PG_RESOURCE_SIZE])
 {
-    (void)snprintf(resource, SNK_PG_RESOURCE_SIZE, "%s%s", store->prefix, name);
+    (void)snprintf(resource, SNK_PG_RESOURCE_SIZE, "%s%s%s", snk_object_mark(object), store->prefix, name);
 }
 
 void snk_pg_log(const snk_pg_store *store, sneck_log_level level, const char *format, ...)
@@ -60,6 +61,7 @@ static const snk_store_ops postgres_ops = {
     .inspect = snk_pg_inspect,
     .list = snk_pg_list,
     .break_hold = snk_pg_break,
+    .tally = snk_pg_tally,
     .version = snk_pg_version,
     .close = close_store,
     .abandon = abandon,
@@ -77,7 +79,7 @@ static snk_pg_store *new_store(const snk_store_config *config)
         .tokens = SNK_TOKEN_DURABLE,
         .token_blocks = true,
         .pushes_wakeups = true,
-        .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
+        .modes = SNK_MODES_ALL,
         .keeps_versions = true,
     };
     store->identity = config->identity;
@@ -108,6 +110,9 @@ static sneck_status open_store(const snk_store_config *config, bool sets_up, snk
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status =
         snk_pg_options_load(&store->options, config->url, store->identity.uuid, &store->target, error);
+    /* A row that is locked is locked by one. */
+    if (store->options.locks_rows)
+        store->base.traits.modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE);
     if (status == SNECK_OK)
         status = open_pools(store, error);
     if (status == SNECK_OK)

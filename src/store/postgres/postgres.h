@@ -23,7 +23,7 @@
 #include "store/store.h"
 #include "store/waiting.h"
 
-#define SNK_PG_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
+#define SNK_PG_RESOURCE_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 
 /* Whether messages to this client are heard. */
 typedef enum snk_pg_hearing {
@@ -71,8 +71,9 @@ static inline snk_pg_store *snk_pg_store_of(snk_store *store)
     return SNK_CONTAINER(store, snk_pg_store, base);
 }
 
-/* "<prefix><name>" */
-void snk_pg_resource(const snk_pg_store *store, const char *name, char resource[SNK_PG_RESOURCE_SIZE]);
+/* "<prefix><name>", with the mark of the object before it. */
+void snk_pg_resource(const snk_pg_store *store, snk_object object, const char *name,
+                     char resource[SNK_PG_RESOURCE_SIZE]);
 void snk_pg_log(const snk_pg_store *store, sneck_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -84,6 +85,8 @@ void snk_pg_log(const snk_pg_store *store, sneck_log_level level, const char *fo
  */
 void snk_pg_run(snk_pg_store *store, snk_pg_statement which, const char *const values[], snk_pg_reply *reply);
 
+/* SNECK_OK when it was answered; SNECK_UNKNOWN when nobody knows. */
+sneck_status snk_pg_change_result(const snk_pg_reply *reply, sneck_error *error);
 /* SNECK_OK when it was answered; else its error, where what may have happened did not matter. */
 sneck_status snk_pg_look_result(const snk_pg_reply *reply, sneck_error *error);
 
@@ -110,15 +113,18 @@ bool snk_pg_listen(snk_pg_store *store, int64_t wait_ns, bool *ask_again_out);
 void snk_pg_ear_init(snk_pg_ear *ear);
 void snk_pg_ear_deinit(snk_pg_store *store);
 
-/* look.c */
-sneck_status snk_pg_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);
-sneck_status snk_pg_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context, sneck_error *error);
-sneck_status snk_pg_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error);
+/* counts.c */
+sneck_status snk_pg_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);
 /*
  * The version of a name: reads it (`expected` NULL; 0: never bumped), or raises it if it is `*expected` (SNECK_CONFLICT:
  * it is not, and `*version_out` says what it is). SNECK_UNKNOWN: it may have been raised.
  */
 sneck_status snk_pg_version(snk_store *base, const char *name, const uint64_t *expected, uint64_t *version_out,
                             sneck_error *error);
+
+/* look.c */
+sneck_status snk_pg_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);
+sneck_status snk_pg_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context, sneck_error *error);
+sneck_status snk_pg_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error);
 
 #endif

@@ -76,7 +76,7 @@ static row *use(snk_pg_store *store, const snk_claim *claim)
 {
     snk_pg_rows *rows = &store->rows;
     char resource[SNK_PG_RESOURCE_SIZE];
-    snk_pg_resource(store, claim->name, resource);
+    snk_pg_resource(store, claim->grip.object, claim->name, resource);
     (void)pthread_mutex_lock(&rows->mutex);
     row *found = find_locked(rows, &claim->send.claim, resource);
     while (found != NULL && found->is_used) {
@@ -97,7 +97,7 @@ static row *add(snk_pg_store *store, const snk_claim *claim)
     if (one == NULL)
         return NULL;
     one->claim = claim->send.claim;
-    snk_pg_resource(store, claim->name, one->resource);
+    snk_pg_resource(store, claim->grip.object, claim->name, one->resource);
     one->is_used = true;
     (void)pthread_mutex_lock(&rows->mutex);
     snk_list_append(bucket_of(rows, &one->claim), &one->link);
@@ -387,7 +387,7 @@ static void release_with_row(snk_pg_store *store, const snk_claim *claim, row *o
     char tombstone[24];
     snk_id_to_hex(&claim->send.claim, id);
     (void)snprintf(tombstone, sizeof tombstone, "%" PRId64, snk_sql_tombstone_us(&claim->send));
-    const char *const values[] = { one->resource, id, tombstone };
+    const char *const values[] = { one->resource, id, tombstone, "f" };
     /* The short patience was for the row; an error here would free it while the tables still say that it is held. */
     char before[64];
     (void)snprintf(before, sizeof before, "SET LOCAL lock_timeout = %d; ", store->options.server_ms);

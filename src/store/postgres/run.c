@@ -67,6 +67,14 @@ void snk_pg_run(snk_pg_store *store, snk_pg_statement which, const char *const v
     }
 }
 
+sneck_status snk_pg_change_result(const snk_pg_reply *reply, sneck_error *error)
+{
+    if (reply->outcome == SNK_SQL_ANSWERED)
+        return SNECK_OK;
+    (void)snk_fail_as(error, &reply->error);
+    return reply->error.status;
+}
+
 sneck_status snk_pg_look_result(const snk_pg_reply *reply, sneck_error *error)
 {
     if (reply->outcome == SNK_SQL_ANSWERED)

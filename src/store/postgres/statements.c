@@ -4,15 +4,15 @@
 #include <string.h>
 
 const snk_pg_sql snk_pg_sql_of[SNK_PG_STATEMENTS] = {
-    [SNK_PG_ACQUIRE] = { "sneck_acquire", "SELECT sneck_acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-                         12 },
+    [SNK_PG_ACQUIRE] = { "sneck_acquire",
+                         "SELECT sneck_acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)", 15 },
     [SNK_PG_RENEW] = { "sneck_renew", "SELECT sneck_renew($1, $2, $3, $4)", 4 },
     /* In the order of the arrays: whoever sends it sorts by name, so that two of them never wait for each other. */
     [SNK_PG_RENEW_MANY] = { "sneck_renew_many",
                             "SELECT sneck_renew(name, claim, lease, NULL)"
                             " FROM unnest($1::text[], $2::uuid[], $3::bigint[]) AS asked(name, claim, lease)",
                             3 },
-    [SNK_PG_RELEASE] = { "sneck_release", "SELECT sneck_release($1, $2, $3)", 3 },
+    [SNK_PG_RELEASE] = { "sneck_release", "SELECT sneck_release($1, $2, $3, $4)", 4 },
     [SNK_PG_BREAK] = { "sneck_break", "SELECT sneck_break($1, $2, $3)", 3 },
     [SNK_PG_END_BACKEND] = { "sneck_end_backend",
                              "SELECT pg_terminate_backend(pid, 1000) FROM pg_locks WHERE locktype = 'transactionid'"
@@ -20,6 +20,7 @@ const snk_pg_sql snk_pg_sql_of[SNK_PG_STATEMENTS] = {
                              1 },
     [SNK_PG_INSPECT] = { "sneck_inspect", "SELECT * FROM sneck_inspect($1)", 1 },
     [SNK_PG_LIST] = { "sneck_list", "SELECT sneck_list($1, $2, $3)", 3 },
+    [SNK_PG_TALLY] = { "sneck_tally", "SELECT sneck_tally($1, $2, $3, $4)", 4 },
     [SNK_PG_VERSION] = { "sneck_version", "SELECT sneck_version($1)", 1 },
     [SNK_PG_VERSION_BUMP] = { "sneck_version_bump", "SELECT sneck_version_bump($1, $2)", 2 },
     [SNK_PG_ROW_MAKE] = { "sneck_row_make", "SELECT sneck_row_make($1)", 1 },

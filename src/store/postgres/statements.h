@@ -13,6 +13,7 @@ typedef enum snk_pg_statement {
     SNK_PG_END_BACKEND,
     SNK_PG_INSPECT,
     SNK_PG_LIST,
+    SNK_PG_TALLY,
     SNK_PG_VERSION,
     SNK_PG_VERSION_BUMP,
     SNK_PG_ROW_MAKE,

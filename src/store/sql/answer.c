@@ -50,6 +50,7 @@ bool snk_sql_answer(const snk_sql_numbers *numbers, const snk_send *send, int64_
         answer->kind = SNK_ANSWER_HELD;
         answer->token_first = (uint64_t)numbers->at[1];
         answer->token_last = (uint64_t)numbers->at[2];
+        answer->units = (uint32_t)numbers->at[3];
         return true;
     case SNK_SQL_QUEUED:
         answer_queued(numbers, send, retry_ns, answer);

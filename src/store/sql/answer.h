@@ -19,7 +19,7 @@ typedef enum snk_sql_outcome {
 
 /* The first number of an answer. */
 enum {
-    SNK_SQL_HELD = 1,   /* first token, last token */
+    SNK_SQL_HELD = 1,   /* first token, last token, units */
     SNK_SQL_QUEUED = 2, /* time left of the hold in us, places before this one, 1: the hold may end without a word */
     SNK_SQL_BUSY = 3,
     SNK_SQL_GONE = 4,

@@ -2,28 +2,28 @@
 
 -- What there is to know about a lock: a row for its counter, each holder, each waiter in order, each incident.
 CREATE OR REPLACE FUNCTION sneck_inspect(a_name text) RETURNS TABLE (what text, owner text, host text, words text,
-    pid bigint, age_us bigint, remaining_us bigint, token bigint, fair boolean)
+    pid bigint, age_us bigint, remaining_us bigint, token bigint, fair boolean, mode integer, units bigint)
 LANGUAGE sql STABLE AS $$
     WITH clock AS (SELECT clock_timestamp() AS now_at)
-    SELECT what, owner, host, words, pid, age_us, remaining_us, token, fair FROM (
+    SELECT what, owner, host, words, pid, age_us, remaining_us, token, fair, mode, units FROM (
         SELECT 1 AS section, 0 AS number, 'counter' AS what, '' AS owner, '' AS host, '' AS words, 0 AS pid,
-                0 AS age_us, 0 AS remaining_us, token, false AS fair
+                0 AS age_us, 0 AS remaining_us, token, false AS fair, 0 AS mode, count AS units
             FROM sneck_state WHERE resource_name = a_name
         UNION ALL
         SELECT 2, token_first, 'holder', owner, host, why, pid, sneck_clock_us(now_at) - sneck_clock_us(since),
-                sneck_clock_us(ends_at) - sneck_clock_us(now_at), token_first, fair
+                sneck_clock_us(ends_at) - sneck_clock_us(now_at), token_first, fair, mode, units
             FROM sneck_hold, clock WHERE resource_name = a_name AND NOT sneck_is_over(ends_at, row_xid, now_at)
         UNION ALL
         SELECT 3, place, 'waiter', owner, host, why, pid, sneck_clock_us(now_at) - sneck_clock_us(since),
-                sneck_clock_us(ends_at) - sneck_clock_us(now_at), 0, fair
+                sneck_clock_us(ends_at) - sneck_clock_us(now_at), 0, fair, mode, units
             FROM sneck_queue, clock WHERE resource_name = a_name AND ends_at > now_at
         UNION ALL
-        SELECT 4, number, kind, owner, '', text, 0, sneck_clock_us(at), 0, token, false
+        SELECT 4, number, kind, owner, '', text, 0, sneck_clock_us(at), 0, token, false, 0, 0
             FROM sneck_incident, clock WHERE resource_name = a_name AND at >= now_at - interval '1 day'
     ) AS everything ORDER BY section, number
 $$;
 
--- The names after a_after that are held or waited for and begin with a_prefix, in order, at most a_most.
+-- The names of locks after a_after that are held or waited for and begin with a_prefix, in order, at most a_most.
 CREATE OR REPLACE FUNCTION sneck_list(a_prefix text, a_after text, a_most integer) RETURNS SETOF text
 LANGUAGE sql STABLE AS $$
     SELECT resource_name FROM (
@@ -32,7 +32,7 @@ LANGUAGE sql STABLE AS $$
         UNION
         SELECT resource_name FROM sneck_queue
             WHERE resource_name > a_after AND starts_with(resource_name, a_prefix) AND ends_at > clock_timestamp()
-    ) AS names ORDER BY resource_name LIMIT a_most
+    ) AS names WHERE sneck_object(resource_name) = 0 ORDER BY resource_name LIMIT a_most
 $$;
 
 -- The version of a name; an unknown one has 0.
@@ -90,6 +90,7 @@ BEGIN
         WHERE resource_name > a_after ORDER BY resource_name LIMIT 100) AS page;
     SELECT array_agg(resource_name), max(token) INTO unused, highest FROM (SELECT resource_name, token
         FROM sneck_state AS s WHERE resource_name = ANY (seen) AND claims = 0
+            AND count = sneck_count_unset(resource_name)
             AND used_at < now_at - interval '10 minutes' AND tombstones_until <= now_at
             AND NOT EXISTS (SELECT FROM sneck_incident AS i WHERE i.resource_name = s.resource_name
                 AND i.at >= now_at - interval '1 day')

@@ -6,8 +6,8 @@ LANGUAGE sql STABLE AS $$ SELECT value FROM sneck_meta WHERE key = 'schema' $$;
 
 DO $$
 DECLARE
-    called constant text[] := ARRAY['sneck_acquire', 'sneck_renew', 'sneck_release', 'sneck_break', 'sneck_inspect',
-        'sneck_list', 'sneck_version', 'sneck_version_bump', 'sneck_row_make', 'sneck_row_lock', 'sneck_reap',
+    called constant text[] := ARRAY['sneck_acquire', 'sneck_renew', 'sneck_release', 'sneck_break', 'sneck_tally',
+        'sneck_inspect', 'sneck_list', 'sneck_version', 'sneck_version_bump', 'sneck_row_make', 'sneck_row_lock', 'sneck_reap',
         'sneck_schema'];
     one regprocedure;
 BEGIN

@@ -25,6 +25,7 @@ CREATE TABLE IF NOT EXISTS sneck_state (
     token_first bigint NOT NULL DEFAULT 0, -- of the last block that was given out
     token bigint NOT NULL,                 -- the highest that was given out; only rises
     place bigint NOT NULL DEFAULT 0,       -- the last that was given to a waiter
+    count bigint NOT NULL DEFAULT -1,      -- permits of a semaphore (-1: never set), what a latch waits for, signals
     claims bigint NOT NULL DEFAULT 0,      -- rows of sneck_hold and sneck_queue; 0: free, and nobody waits
     tombstones_until timestamptz NOT NULL DEFAULT '-infinity',
     used_at timestamptz NOT NULL DEFAULT clock_timestamp()
@@ -34,8 +35,8 @@ CREATE TABLE IF NOT EXISTS sneck_state (
 CREATE TABLE IF NOT EXISTS sneck_hold (
     resource_name text COLLATE "C" NOT NULL,
     claim uuid NOT NULL,
-    mode smallint NOT NULL DEFAULT 0,  -- 0: exclusive
-    units integer NOT NULL DEFAULT 1,
+    mode smallint NOT NULL,            -- 0 exclusive, 1 shared, 2 permit, 3 take, 4 pass
+    units integer NOT NULL,
     offered boolean NOT NULL,          -- by somebody's release, and not renewed since
     token_first bigint NOT NULL,
     token_last bigint NOT NULL,
@@ -56,8 +57,8 @@ CREATE TABLE IF NOT EXISTS sneck_queue (
     resource_name text COLLATE "C" NOT NULL,
     place bigint NOT NULL,
     claim uuid NOT NULL UNIQUE,
-    mode smallint NOT NULL DEFAULT 0,
-    units integer NOT NULL DEFAULT 1,
+    mode smallint NOT NULL,
+    units integer NOT NULL,
     tokens integer NOT NULL,
     lease interval NOT NULL,
     ends_at timestamptz NOT NULL,
