@@ -304,6 +304,27 @@ static void test_a_release_that_is_held_up_still_is_one(void **state)
     sneck_close(client);
 }
 
+/* What a row cannot be is refused, with the reason. */
+static void test_a_row_is_neither_shared_nor_counted(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, 20000);
+    sneck_lock *lock = NULL;
+    sneck_semaphore *semaphore = NULL;
+    sneck_latch *latch = NULL;
+    EXPECT(SNECK_UNSUPPORTED, sneck_read_lock(client, "a", NULL, &lock, &error));
+    assert_non_null(strstr(error.message, "postgres with mode=row cannot keep read locks"));
+    EXPECT(SNECK_UNSUPPORTED, sneck_semaphore_open(client, "a", NULL, &semaphore, &error));
+    assert_non_null(strstr(error.message, "mode=row"));
+    EXPECT(SNECK_UNSUPPORTED, sneck_latch_open(client, "a", NULL, &latch, &error));
+    assert_non_null(strstr(error.message, "mode=row"));
+    uint64_t version = 1;
+    EXPECT(SNECK_OK, sneck_version_get(client, "a", &version, &error));
+    assert_int_equal(version, 0);
+    sneck_close(client);
+}
+
 /* ---- What it looks like on the server ---- */
 
 static void test_a_hold_is_one_transaction_and_a_release_leaves_none(void **state)
@@ -366,6 +387,7 @@ int main(void)
         TEST(test_a_holder_whose_session_was_ended_is_told_and_harmless),
         TEST(test_a_crash_of_the_server_ends_every_hold),
         TEST(test_a_release_that_is_held_up_still_is_one),
+        TEST(test_a_row_is_neither_shared_nor_counted),
         TEST(test_a_hold_is_one_transaction_and_a_release_leaves_none),
         TEST(test_a_broken_hold_gives_its_row_up_though_its_holder_is_stopped),
     };

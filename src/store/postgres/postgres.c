@@ -67,6 +67,24 @@ static const snk_store_ops postgres_ops = {
     .abandon = abandon,
 };
 
+/* A row that is locked is locked by one: there is nothing to share or count. */
+static void limit_to_rows(snk_pg_store *store)
+{
+    static const snk_store_ops row_ops = {
+        .scheme = "postgres with mode=row",
+        .submit = snk_pg_submit,
+        .wait = snk_pg_wait,
+        .inspect = snk_pg_inspect,
+        .list = snk_pg_list,
+        .break_hold = snk_pg_break,
+        .version = snk_pg_version,
+        .close = close_store,
+        .abandon = abandon,
+    };
+    store->base.ops = &row_ops;
+    store->base.traits.modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE);
+}
+
 static snk_pg_store *new_store(const snk_store_config *config)
 {
     snk_pg_store *store = calloc(1, sizeof *store);
@@ -110,9 +128,8 @@ static sneck_status open_store(const snk_store_config *config, bool sets_up, snk
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status =
         snk_pg_options_load(&store->options, config->url, store->identity.uuid, &store->target, error);
-    /* A row that is locked is locked by one. */
     if (store->options.locks_rows)
-        store->base.traits.modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE);
+        limit_to_rows(store);
     if (status == SNECK_OK)
         status = open_pools(store, error);
     if (status == SNECK_OK)
