@@ -51,8 +51,11 @@
 #define SNK_TOMBSTONE_NS (600 * SNK_NS_PER_S)
 /* An offered lock must be confirmed by its first renewal within min(this, lease). */
 #define SNK_OFFER_NS (2 * SNK_NS_PER_S)
-/* When a hold that began with an offer is renewed: most holds are released before, and the store is not asked at all. */
-#define SNK_CONFIRM_NS (5 * SNK_NS_PER_MS)
+/*
+ * When a hold that began with an offer is renewed: after this part of the offer's life. Most holds are released before,
+ * and then neither the store nor the thread that renews hears of them.
+ */
+#define SNK_CONFIRM_DIVISOR 32
 
 /* Bounds of retries after a failed request: the first pause, and the longest. */
 #define SNK_BACKOFF_NS_MIN (10 * SNK_NS_PER_MS)

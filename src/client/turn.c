@@ -21,9 +21,13 @@ void snk_turn_init(snk_turn *turn, sneck_client *client, snk_entry *entry)
     turn->unpin_count = 0;
 }
 
+/* The thread leaves its wait only with entry.mutex, so until then the store is open. */
 static void wake_thread_locked(snk_turn *turn, snk_agent *agent)
 {
     if (!snk_parking_call(&agent->parking))
+        return;
+    snk_store *store = turn->client->store;
+    if (store->ops->rouse != NULL && store->ops->rouse(store, &agent->parking.word))
         return;
     if (turn->word_count < SNK_TURN_WORDS_MAX)
         turn->words[turn->word_count++] = &agent->parking.word;

@@ -135,7 +135,8 @@ void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_gift *gift)
     int64_t counts_from_ns = SNK_BUGGY(3) ? step->now_ns : gift->counts_from_ns;
     snk_deadline_set(&machine->deadline, snk_deadline_of(counts_from_ns, gift->lease_ns));
     if (gift->offered && !SNK_BUGGY(40))
-        snk_renewal_begin_offer(&hold->renewal, waiter->terms.renew_ns, step->now_ns);
+        snk_renewal_begin_offer(&hold->renewal, waiter->terms.renew_ns,
+                                step->now_ns + gift->lease_ns / SNK_CONFIRM_DIVISOR);
     else
         snk_renewal_begin(&hold->renewal, waiter->terms.renew_ns, gift->counts_from_ns);
     set_state(machine, true, 1, 0);

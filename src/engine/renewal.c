@@ -11,10 +11,10 @@ void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_a
     renewal->is_offer = false;
 }
 
-void snk_renewal_begin_offer(snk_renewal *renewal, int64_t interval_ns, int64_t now_ns)
+void snk_renewal_begin_offer(snk_renewal *renewal, int64_t interval_ns, int64_t first_at_ns)
 {
-    snk_renewal_begin(renewal, interval_ns, now_ns);
-    renewal->next_at_ns = snk_time_add(now_ns, SNK_CONFIRM_NS);
+    snk_renewal_begin(renewal, interval_ns, first_at_ns);
+    renewal->next_at_ns = first_at_ns;
     renewal->is_offer = true;
 }
 

@@ -17,10 +17,10 @@ typedef struct snk_renewal {
 void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns);
 
 /*
- * A hold begins at `now_ns` with what the store has only offered: renewed soon, whatever the interval is, though not at
- * once, because most holds are over by then and need no renewal.
+ * A hold begins with what the store has only offered: renewed first at `first_at_ns`, soon, whatever the interval is,
+ * though not at once, because most holds are over by then and need no renewal.
  */
-void snk_renewal_begin_offer(snk_renewal *renewal, int64_t interval_ns, int64_t now_ns);
+void snk_renewal_begin_offer(snk_renewal *renewal, int64_t interval_ns, int64_t first_at_ns);
 
 bool snk_renewal_is_due(const snk_renewal *renewal, int64_t now_ns);
 

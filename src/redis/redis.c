@@ -104,6 +104,16 @@ bool snk_redis_await_subscribed(snk_redis *redis, const char *channel, size_t le
     return snk_redis_pubsub_await(redis->pubsub, channel, length, until_ns, error);
 }
 
+void snk_redis_sleep(snk_redis *redis, const snk_redis_nap *nap)
+{
+    snk_redis_pubsub_sleep(redis->pubsub, nap);
+}
+
+bool snk_redis_rouse(snk_redis *redis, const _Atomic uint32_t *word)
+{
+    return snk_redis_pubsub_rouse(redis->pubsub, word);
+}
+
 void snk_redis_begin_close(snk_redis *redis)
 {
     eventfd_write(redis->stop_fd, 1);

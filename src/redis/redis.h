@@ -34,9 +34,9 @@ typedef struct snk_redis_message {
 } snk_redis_message;
 
 /*
- * What the store hears. Each may be NULL. Called on a thread of the client (`connected` of a command connection too),
- * one at a time per connection, with nothing locked; they may submit calls and change subscriptions, but not drive,
- * wait or close.
+ * What the store hears. Each may be NULL. Called on a thread of the client (`connected` of a command connection too), or
+ * on one that sleeps (snk_redis_sleep), one at a time per connection, with nothing locked; they may submit calls and
+ * change subscriptions, but not drive, wait or close.
  */
 typedef struct snk_redis_listener {
     void (*message)(void *context, const snk_redis_message *message);
@@ -101,6 +101,24 @@ bool snk_redis_is_subscribed(snk_redis *redis, const char *channel, size_t lengt
 /* Waits until that is so, until `until_ns` at the latest. False: not yet; `error` says what the trouble is. */
 bool snk_redis_await_subscribed(snk_redis *redis, const char *channel, size_t length, int64_t until_ns,
                                 sneck_error *error);
+
+/* How a thread sleeps until it is told something. */
+typedef struct snk_redis_nap {
+    _Atomic uint32_t *word;
+    uint32_t expected; /* it sleeps while the word has this value */
+    int64_t until_ns;  /* SNK_NEVER_NS: as long as it takes */
+    bool may_receive;  /* it may receive messages meanwhile, for everybody */
+} snk_redis_nap;
+
+/*
+ * Sleeps while the word is as expected and messages are heard; may return for no reason. If it may, and nobody else does,
+ * the thread receives messages itself meanwhile, and calls the listener: then what it waits for reaches it without
+ * another thread between. A cancellation point, but not in the middle of a message.
+ */
+void snk_redis_sleep(snk_redis *redis, const snk_redis_nap *nap);
+
+/* A word was changed. True: its sleeper receives, and will look at it; false: it must be woken as any sleeper on a word. */
+bool snk_redis_rouse(snk_redis *redis, const _Atomic uint32_t *word);
 
 /* What is known about the server of the shared connection; zeros before the first connect. */
 typedef struct snk_redis_server {

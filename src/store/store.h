@@ -102,6 +102,12 @@ typedef struct snk_store_ops {
      */
     bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
     /*
+     * A thread in `wait` may do the store's I/O instead of sleeping on its word. Called after the word was changed: true
+     * when it does so, and will look at it; otherwise it must be woken. The thread is inside `wait`, or was a moment ago
+     * and the store is still open. May be NULL.
+     */
+    bool (*rouse)(snk_store *store, const _Atomic uint32_t *word);
+    /*
      * For whoever was told so by `wait`: whether the news is that this claim was granted the lock. No I/O; false when
      * that is not known. NULL where grants are announced by snk_news_fn, or not at all.
      */

@@ -75,6 +75,12 @@ static sneck_status inspect(snk_store *store, const char *name, snk_view *view, 
     return inner->ops->inspect(inner, name, view, error);
 }
 
+static bool rouse(snk_store *store, const _Atomic uint32_t *word)
+{
+    snk_store *inner = of(store)->inner;
+    return inner->ops->rouse != NULL && inner->ops->rouse(inner, word);
+}
+
 static sneck_status break_hold(snk_store *store, const char *name, uint64_t token, const char *reason,
                                sneck_error *error)
 {
@@ -99,6 +105,7 @@ test_faulty *test_make_faulty(sneck_client *client)
         .scheme = "faulty",
         .submit = submit,
         .wait = wait_for_news,
+        .rouse = rouse,
         .find_grant = find_grant,
         .inspect = inspect,
         .break_hold = break_hold,

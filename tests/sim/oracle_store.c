@@ -332,7 +332,7 @@ static bool somebody_waits(const sim_world *world, uint32_t lock)
 void oracle_check_progress(sim_world *world)
 {
     /* The longest pause between two looks, one request that went unanswered before, and a good measure. */
-    int64_t take_up_ns = world->plan.latency_ns * 16 + 40 * SNK_NS_PER_MS;
+    int64_t take_up_ns = world->plan.latency_ns * 16 + 40 * SNK_NS_PER_MS + SNK_OFFER_NS / SNK_CONFIRM_DIVISOR;
     int64_t bound_ns = world->plan.lease_ns * 2 + world->plan.timeout_ns * 2 + 3 * SNK_NS_PER_S;
     for (uint32_t lock = 0; lock < world->plan.lock_count; lock++) {
         sim_ledger *ledger = &world->ledgers[lock];

@@ -8,7 +8,7 @@
 
 #define MS SNK_NS_PER_MS
 /* A lease that is to end: long enough for what must happen before, on a slow store. */
-#define SOON_MS 200
+#define SOON_MS 500
 
 /* ---- acquire ---------------------------------------------------------------------------------------------------- */
 

@@ -31,6 +31,7 @@ static const snk_store_ops redis_ops = {
     .scheme = "redis",
     .submit = snk_redis_store_submit,
     .wait = snk_redis_store_wait,
+    .rouse = snk_redis_store_rouse,
     .inspect = snk_redis_store_inspect,
     .list = snk_redis_store_list,
     .break_hold = snk_redis_store_break,

@@ -75,6 +75,7 @@ void snk_announcement_make(const snk_redis_store *store, const char *name, snk_a
 snk_redis_listener snk_wake_listener(snk_redis_store *store);
 bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
                           int64_t until_ns);
+bool snk_redis_store_rouse(snk_store *base, const _Atomic uint32_t *word);
 
 typedef enum snk_wake_hearing {
     SNK_WAKE_HEARS,  /* it has been listening since before the claim waited */
