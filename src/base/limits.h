@@ -92,6 +92,14 @@
 #define SNK_PG_LIST_PAGE 1000
 #define SNK_PG_REAP_EACH 4096 /* requests of one client */
 
+/* The MariaDB store. */
+#define SNK_MY_TIMEOUT_NS (3 * SNK_NS_PER_S) /* to connect, and for an answer */
+#define SNK_MY_CONNECTIONS_DEFAULT 4
+#define SNK_MY_CONNECTIONS_MAX 64
+#define SNK_MY_TRIES_MAX 8 /* after deadlocks */
+#define SNK_MY_LIST_PAGE 1000
+#define SNK_MY_REAP_EACH 4096 /* requests of one client */
+
 #define SNK_CLOSE_WAIT_NS (5 * SNK_NS_PER_S)
 
 #endif

@@ -6,6 +6,9 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/limits.h"
+#if SNK_WITH_MYSQL
+#include "store/mysql/mysql_store.h"
+#endif
 #if SNK_WITH_POSTGRES
 #include "store/postgres/options.h"
 #include "store/postgres/statements.h"
@@ -26,6 +29,16 @@ static sneck_status refuse_postgres(const snk_store_config *config, snk_store **
     (void)config;
     *store_out = NULL;
     return snk_fail(error, SNECK_UNSUPPORTED, 0, "this sneck was built without PostgreSQL: it needs libpq when built");
+}
+#endif
+
+#if !SNK_WITH_MYSQL
+static sneck_status refuse_mysql(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    (void)config;
+    *store_out = NULL;
+    return snk_fail(error, SNECK_UNSUPPORTED, 0,
+                    "this sneck was built without MariaDB: it needs libmariadb when built");
 }
 #endif
 
@@ -60,6 +73,15 @@ static const scheme schemes[] = {
     { .name = "postgres", .open = refuse_postgres },
     { .name = "postgresql", .open = refuse_postgres },
 #endif
+#if SNK_WITH_MYSQL
+    { .name = "mysql",
+      .open = snk_mysql_open,
+      .keys = snk_my_keys,
+      .setup = snk_mysql_setup,
+      .setup_text = snk_my_schema_text },
+#else
+    { .name = "mysql", .open = refuse_mysql },
+#endif
     { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
     { .name = "memory", .open = snk_memory_open, .keys = no_keys },
 };
@@ -82,7 +104,7 @@ const char *const *snk_store_keys(const char *scheme_name)
 static sneck_status refuse_scheme(const char *name, sneck_error *error)
 {
     return snk_fail(error, SNECK_UNSUPPORTED, 0,
-                    "there is no store \"%.40s:\"; known are sqlite:, redis:, postgres: and memory:", name);
+                    "there is no store \"%.40s:\"; known are sqlite:, redis:, postgres:, mysql: and memory:", name);
 }
 
 sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)

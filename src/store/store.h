@@ -189,6 +189,8 @@ sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_o
 sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_postgres_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_postgres_setup(const snk_store_config *config, sneck_error *error);
+sneck_status snk_mysql_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_mysql_setup(const snk_store_config *config, sneck_error *error);
 /* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
 sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#if SNK_WITH_MYSQL
+#include "mysql_bed.h"
+#endif
 #if SNK_WITH_POSTGRES
 #include "postgres_bed.h"
 #endif
@@ -92,6 +95,24 @@ static int make_postgres_row(void **state)
 }
 #endif
 
+#if SNK_WITH_MYSQL
+static mysql_bed mysql;
+
+static int make_mysql(void **state)
+{
+    test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return -1;
+    if (mysql.server.pid == 0)
+        mysql_bed_start(&mysql);
+    mysql_bed_clear(&mysql);
+    (void)snprintf(bed->url, sizeof bed->url, "%s", mysql_bed_url(&mysql, NULL));
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
+}
+#endif
+
 static void remove_directory(const char *directory)
 {
     DIR *listing = opendir(directory);
@@ -138,6 +159,9 @@ static const store_choice stores[] = {
     { .name = "memory", .make = make_memory },
     { .name = "sqlite", .make = make_sqlite },
     { .name = "redis", .make = make_redis },
+#if SNK_WITH_MYSQL
+    { .name = "mysql", .make = make_mysql },
+#endif
 #if SNK_WITH_POSTGRES
     { .name = "postgres", .make = make_postgres },
     { .name = "postgres row", .make = make_postgres_row, .mutexes_only = true },
@@ -163,6 +187,10 @@ static int run_group(const struct CMUnitTest tests[], size_t count, bool other_k
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+#if SNK_WITH_MYSQL
+    if (mysql.server.pid != 0)
+        mysql_bed_stop(&mysql);
+#endif
 #if SNK_WITH_POSTGRES
     if (postgres.server.pid != 0)
         postgres_bed_stop(&postgres);

@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "claims.h"
+#include "documented.h"
 #include "test.h"
 
 #define TEXT_SIZE 65536
@@ -47,52 +47,9 @@ static void make_database(const postgres_bed *bed)
     PQfinish(connection);
 }
 
-/* What `sneck setup` does, as the role that owns the tables. */
-static void run_setup(const postgres_bed *bed, const char *url_text)
+static void run_line(void *bed, const char *sql)
 {
-    char direct[256];
-    sneck_error error;
-    snk_url url;
-    snk_id client = test_id();
-    bool needed = false;
-    const char *rest = strstr(url_text, "localhost");
-    assert_non_null(rest);
-    (void)snprintf(direct, sizeof direct, "%.*s127.0.0.1:%d%s", (int)(rest - url_text), url_text, bed->server.port,
-                   rest + strlen("localhost"));
-    assert_int_equal(snk_url_parse(&url, direct, &error), SNECK_OK);
-    snk_store_config config = { .url = &url, .prefix = "lock:", .identity = test_identity(&client) };
-    if (snk_store_setup(&config, &needed, &error) != SNECK_OK)
-        fail_msg("setup: %s", error.message);
-    assert_true(needed);
-    snk_url_deinit(&url);
-}
-
-/* The roles and rights of the documentation, line by line: what it says is what is tested. */
-static void make_roles(postgres_bed *bed)
-{
-    static const char command[] = "sneck setup --store ";
-    char path[512];
-    char line[2048];
-    const char *source = getenv("SNECK_SOURCE");
-    (void)snprintf(path, sizeof path, "%s/docs/postgres.md", source == NULL ? "." : source);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    bool inside = false;
-    unsigned steps = 0;
-    while (fgets(line, sizeof line, file) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-        if (strncmp(line, "## ", 3) == 0)
-            inside = strcmp(line, "## A role of its own") == 0;
-        if (!inside || strncmp(line, "    ", 4) != 0)
-            continue;
-        steps++;
-        if (strncmp(line + 4, command, sizeof command - 1) == 0)
-            run_setup(bed, line + 4 + sizeof command - 1);
-        else
-            postgres_bed_do(bed, "%s", line + 4);
-    }
-    (void)fclose(file);
-    assert_true(steps > 5);
+    postgres_bed_do(bed, "%s", sql);
 }
 
 void postgres_bed_start_with(postgres_bed *bed, const char *const options[])
@@ -102,7 +59,7 @@ void postgres_bed_start_with(postgres_bed *bed, const char *const options[])
         fail_msg("PostgreSQL does not start; see %s/log", bed->server.directory);
     make_database(bed);
     connect_admin(bed);
-    make_roles(bed);
+    documented_roles("docs/postgres.md", bed->server.port, run_line, bed);
 }
 
 void postgres_bed_start(postgres_bed *bed)

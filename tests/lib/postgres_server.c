@@ -1,17 +1,10 @@
 #include "postgres_server.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
-#include <grp.h>
-#include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +12,7 @@
 #include <libpq-fe.h>
 
 #include "redis_server.h"
+#include "servant.h"
 
 #define START_TRIES 3000 /* of 10 ms */
 #define WORDS_MAX 64
@@ -39,67 +33,7 @@ const char *postgres_programs(void)
     return path;
 }
 
-static const struct passwd *server_user(void)
-{
-    if (geteuid() != 0)
-        return NULL;
-    const struct passwd *user = getpwnam("postgres");
-    return user != NULL ? user : getpwnam("nobody");
-}
-
-pid_t postgres_spawn(const char *const words[], const char *log)
-{
-    pid_t parent = getpid();
-    const struct passwd *user = server_user();
-    pid_t pid = fork();
-    if (pid != 0)
-        return pid;
-    int null = open("/dev/null", O_RDWR);
-    int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0644);
-    dup2(null, 0);
-    dup2(output, 1);
-    dup2(output, 2);
-    if (user != NULL && (setgroups(0, NULL) != 0 || setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0))
-        _exit(126);
-    /* After the change of user, which forgets it. SIGQUIT: a server that ends so takes its children along. */
-    prctl(PR_SET_PDEATHSIG, SIGQUIT);
-    if (getppid() != parent || chdir("/") != 0)
-        _exit(1);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    union {
-        const char *const *in;
-        char *const *out;
-    } arguments = { .in = words };
-    execvp(words[0], arguments.out);
-    _exit(127);
-}
-
-static int wait_for(pid_t pid)
-{
-    int status = -1;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return status;
-}
-
-bool postgres_run(const char *const words[])
-{
-    pid_t pid = postgres_spawn(words, "/dev/null");
-    return pid > 0 && wait_for(pid) == 0;
-}
-
 /* ---- The cluster ---- */
-
-static bool make_directory(postgres_server *server)
-{
-    const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
-    const struct passwd *user = server_user();
-    snprintf(server->directory, sizeof server->directory, "%s/sneck-pg-XXXXXX", parent);
-    return mkdtemp(server->directory) != NULL && chmod(server->directory, 0755) == 0 &&
-           (user == NULL || chown(server->directory, user->pw_uid, user->pw_gid) == 0);
-}
 
 static void data_path(const postgres_server *server, char path[PATH_SIZE])
 {
@@ -115,7 +49,7 @@ static bool make_cluster(const postgres_server *server)
     const char *const words[] = { program,           "-D", data,   "-U",         "postgres",  "-A",
                                   "trust",           "-E", "UTF8", "--locale=C", "--no-sync", "--no-instructions",
                                   "--wal-segsize=1", NULL };
-    return postgres_run(words);
+    return servant_run(words);
 }
 
 /* Over TCP with a password, which is asked for in the plain: a test of locks is no test of hashes. */
@@ -194,7 +128,7 @@ static bool launch(postgres_server *server)
     size_t count = 23;
     for (size_t i = 0; server->options[i] != NULL && count < WORDS_MAX - 1; i++)
         words[count++] = server->options[i];
-    server->pid = postgres_spawn(words, log);
+    server->pid = servant_spawn(words, log);
     return server->pid > 0 && await_server(server);
 }
 
@@ -203,7 +137,8 @@ bool postgres_server_start(postgres_server *server, const char *const options[])
     *server = (postgres_server){ .port = redis_server_free_port() };
     for (size_t i = 0; options != NULL && options[i] != NULL && i < 15; i++)
         server->options[i] = options[i];
-    return postgres_programs()[0] != '\0' && make_directory(server) && make_cluster(server) &&
+    return postgres_programs()[0] != '\0' &&
+           servant_make_directory("sneck-pg", server->directory, sizeof server->directory) && make_cluster(server) &&
            write_access_rules(server) && launch(server);
 }
 
@@ -213,14 +148,14 @@ bool postgres_server_start_standby(postgres_server *server, const postgres_serve
     char program[300];
     char data[PATH_SIZE];
     char port[16];
-    if (!make_directory(server))
+    if (!servant_make_directory("sneck-pg", server->directory, sizeof server->directory))
         return false;
     snprintf(program, sizeof program, "%s/pg_basebackup", postgres_programs());
     data_path(server, data);
     snprintf(port, sizeof port, "%d", primary->port);
     const char *const words[] = { program,    "-D", data, "-h",     primary->directory, "-p", port,   "-U",
                                   "postgres", "-R", "-X", "stream", "--no-sync",        "-c", "fast", NULL };
-    return postgres_run(words) && launch(server);
+    return servant_run(words) && launch(server);
 }
 
 void postgres_server_crash(postgres_server *server)
@@ -229,7 +164,7 @@ void postgres_server_crash(postgres_server *server)
         return;
     postgres_server_thaw(server);
     kill(server->pid, SIGQUIT);
-    (void)wait_for(server->pid);
+    (void)servant_wait(server->pid);
     server->pid = 0;
 }
 
@@ -270,17 +205,8 @@ void postgres_server_thaw(const postgres_server *server)
     kill(server->pid, SIGCONT);
 }
 
-static int remove_entry(const char *path, const struct stat *found, int type, struct FTW *place)
-{
-    (void)found;
-    (void)type;
-    (void)place;
-    return remove(path);
-}
-
 void postgres_server_stop(postgres_server *server)
 {
     postgres_server_crash(server);
-    if (server->directory[0] != '\0')
-        (void)nftw(server->directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    servant_remove_directory(server->directory);
 }

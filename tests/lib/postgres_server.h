@@ -37,10 +37,4 @@ void postgres_server_stop(postgres_server *server);
 /* Where the programs of PostgreSQL are; "" when there are none. Static memory. */
 const char *postgres_programs(void);
 
-/* Runs a program as the user that servers run as, and waits for its end; `words` ends with NULL. True: exit code 0. */
-bool postgres_run(const char *const words[]);
-
-/* Starts a program as that user, which dies with this process; its output goes to `log`. */
-pid_t postgres_spawn(const char *const words[], const char *log);
-
 #endif

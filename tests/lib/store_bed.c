@@ -3,6 +3,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#if SNK_WITH_MYSQL
+#include "mysql_bed.h"
+#endif
 #if SNK_WITH_POSTGRES
 #include "postgres_bed.h"
 #endif
@@ -86,7 +89,25 @@ static void open_postgres_row(clients *world)
 }
 #endif
 
+#if SNK_WITH_MYSQL
+static mysql_bed mysql;
+
+static void open_mysql(clients *world)
+{
+    if (mysql.server.pid == 0)
+        mysql_bed_start(&mysql);
+    mysql_bed_clear(&mysql);
+    world->a = test_store(mysql_bed_url(&mysql, NULL));
+    world->b = test_store(mysql_bed_url(&mysql, NULL));
+    world->c = test_store(mysql_bed_url(&mysql, NULL));
+    world->d = test_store(mysql_bed_url(&mysql, NULL));
+}
+#endif
+
 static const store_kind kinds[] = {
+#if SNK_WITH_MYSQL
+    { .name = "mysql", .open = open_mysql },
+#endif
 #if SNK_WITH_POSTGRES
     { .name = "postgres lease", .open = open_postgres_lease },
     { .name = "postgres row", .open = open_postgres_row, .mutexes_only = true },
@@ -193,6 +214,10 @@ static int run_group(const char *group, const struct CMUnitTest tests[], size_t 
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+#if SNK_WITH_MYSQL
+    if (mysql.server.pid != 0)
+        mysql_bed_stop(&mysql);
+#endif
 #if SNK_WITH_POSTGRES
     if (postgres.server.pid != 0)
         postgres_bed_stop(&postgres);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "bed.h"
 #include "postgres_bed.h"
+#include "servant.h"
 #include "redis_server.h"
 
 typedef struct scene {
@@ -69,7 +70,7 @@ static int make_scene(void **state, const char *extra)
     (void)snprintf(path, sizeof path, "%s/ini", made->folder);
     write_configuration(made, path, extra);
     const char *const words[] = { find_pgbouncer(), path, NULL };
-    made->pid = postgres_spawn(words, "/dev/null");
+    made->pid = servant_spawn(words, "/dev/null");
     int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
     while (!accepts(made->port)) {
         assert_true(test_now_ms() < limit_ms);

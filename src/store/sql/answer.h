@@ -20,13 +20,14 @@ typedef enum snk_sql_outcome {
 /* The first number of an answer. */
 enum {
     SNK_SQL_HELD = 1,   /* first token, last token, units */
-    SNK_SQL_QUEUED = 2, /* time left of the hold in us, places before this one, 1: the hold may end without a word */
+    SNK_SQL_QUEUED = 2, /* time left of the hold in us, places before this one, 1: the hold may end without a word,
+                           how long it has waited in us (where nobody is told anything) */
     SNK_SQL_BUSY = 3,
     SNK_SQL_GONE = 4,
     SNK_SQL_DONE = 5 /* of a break: perhaps the transaction that had the row */
 };
 
-#define SNK_SQL_NUMBERS_MAX 4
+#define SNK_SQL_NUMBERS_MAX 5
 
 typedef struct snk_sql_numbers {
     int64_t at[SNK_SQL_NUMBERS_MAX]; /* those that were not there are 0 */

@@ -2,7 +2,7 @@
 -- clock. The answer is a text of numbers, as store/sql/answer.h reads it:
 --
 --   1, first, last, units  held       3  busy       5  done
---   2, us, before, 0       queued: the hold lasts so long, so many places before
+--   2, us, before, 0, us   queued: the hold lasts so long, so many places before, has waited so long
 --   4                      gone, or refused because it was given up
 --
 -- Every function locks the row of sneck_state before it looks at anything else of that lock, and locks no second one. What
@@ -142,7 +142,9 @@ READS SQL DATA
 BEGIN
     DECLARE v_left BIGINT DEFAULT (SELECT MIN(ends_at) FROM sneck_hold WHERE resource_name = a_name) - a_now;
     DECLARE v_before BIGINT DEFAULT a_place - (SELECT MIN(place) FROM sneck_queue WHERE resource_name = a_name);
-    RETURN CONCAT_WS(',', 2, COALESCE(v_left, 1000000000000), v_before, 0);
+    DECLARE v_waited BIGINT DEFAULT a_now - (SELECT since FROM sneck_queue WHERE resource_name = a_name
+        AND place = a_place);
+    RETURN CONCAT_WS(',', 2, COALESCE(v_left, 1000000000000), v_before, 0, v_waited); -- days, if nobody holds it
 END
 //
 CREATE OR REPLACE FUNCTION sneck_acquire(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii, a_lease_us BIGINT,
