@@ -9,6 +9,7 @@
 #include "hold.h"
 #include "latch.h"
 #include "ls.h"
+#include "metrics.h"
 #include "run.h"
 #include "setup.h"
 #include "show.h"
@@ -25,6 +26,7 @@ const snk_command snk_commands[] = {
     { &snk_usage_latch, snk_cmd_latch },
     { &snk_usage_version, snk_cmd_version },
     { &snk_usage_setup, snk_cmd_setup },
+    { &snk_usage_metrics, snk_cmd_metrics },
     { &snk_usage_demo, snk_cmd_demo },
     { &snk_usage_bench, snk_cmd_bench },
     { &snk_usage_completion, snk_cmd_completion },

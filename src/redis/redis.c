@@ -78,6 +78,11 @@ void snk_redis_describe(snk_redis *redis, snk_redis_server *server_out)
     snk_redis_conn_describe(redis->lanes[SNK_REDIS_SHARED], server_out);
 }
 
+void snk_redis_reconnect(snk_redis *redis)
+{
+    snk_redis_conn_give_up(redis->lanes[SNK_REDIS_SHARED]);
+}
+
 const char *snk_redis_where(const snk_redis *redis)
 {
     return redis->settings.where;

@@ -49,6 +49,8 @@ typedef struct snk_redis_listener {
     void (*deafened)(void *context);
     /* A command connection was made, or made again (`again`): state on the server may have changed meanwhile. */
     void (*connected)(void *context, snk_redis_lane lane, snk_redis_run run, bool again);
+    /* A command connection was cut, or given up. */
+    void (*disconnected)(void *context, snk_redis_lane lane, const sneck_error *why);
     /* A log line: key=value text. */
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *context;
@@ -127,9 +129,13 @@ typedef struct snk_redis_server {
     unsigned version; /* 7.0.15 is 70015; 0: not known */
     uint64_t connects;
     uint64_t failures;      /* attempts to connect that failed, and connections given up */
+    uint64_t in_flight;     /* calls that are not answered, sent or not */
     sneck_error last_error; /* of the last failure; SNECK_OK when there was none */
 } snk_redis_server;
 void snk_redis_describe(snk_redis *redis, snk_redis_server *server_out);
+
+/* Gives the shared connection up, as when the server is silent for too long. The next call makes another one. */
+void snk_redis_reconnect(snk_redis *redis);
 
 /* Names the server for messages: "redis 10.0.0.5:6379". Without password; lives as long as the client. */
 const char *snk_redis_where(const snk_redis *redis);

@@ -123,8 +123,17 @@ static void on_connected(void *context, snk_redis_lane lane, snk_redis_run run, 
 {
     (void)run;
     snk_redis_store *store = context;
+    if (again && lane == SNK_REDIS_SHARED && store->link != NULL)
+        store->link(store->link_context, true, "");
     if (again && lane == SNK_REDIS_SHARED)
         snk_waiting_tell(&store->waiting, NULL, snk_bell_ring, &store->bell);
+}
+
+static void on_disconnected(void *context, snk_redis_lane lane, const sneck_error *why)
+{
+    const snk_redis_store *store = context;
+    if (lane == SNK_REDIS_SHARED && store->link != NULL)
+        store->link(store->link_context, false, why->message);
 }
 
 static void on_log(void *context, sneck_log_level level, const char *text)
@@ -140,6 +149,7 @@ snk_redis_listener snk_wake_listener(snk_redis_store *store)
         .message = on_message,
         .subscribed = on_subscribed,
         .connected = on_connected,
+        .disconnected = on_disconnected,
         .log = on_log,
         .context = store,
     };
