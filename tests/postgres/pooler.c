@@ -125,6 +125,8 @@ static void note(void *context, sneck_log_level level, const char *text)
 {
     log_text *self = context;
     (void)level;
+    if (strstr(text, "polling") == NULL)
+        return;
     (void)pthread_mutex_lock(&self->mutex);
     test_append(self->text, sizeof self->text, text);
     test_append(self->text, sizeof self->text, "\n");

@@ -1,63 +1,18 @@
 /* Looking at locks, and breaking holds. */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "store/glob.h"
 #include "store/mysql/mysql_store.h"
-#include "store/view.h"
-
-/* The columns of sneck_inspect. */
-enum {
-    COLUMN_WHAT,
-    COLUMN_OWNER,
-    COLUMN_HOST,
-    COLUMN_WORDS,
-    COLUMN_PID,
-    COLUMN_AGE_US, /* of an incident: when it was */
-    COLUMN_REMAINING_US,
-    COLUMN_TOKEN,
-    COLUMN_FAIR,
-    COLUMN_MODE,
-    COLUMN_UNITS, /* of the counter: the count */
-    COLUMNS
-};
-
-static int64_t number(MYSQL_ROW row, int column)
-{
-    return row[column] == NULL ? 0 : strtoll(row[column], NULL, 10);
-}
+#include "store/sql/look.h"
 
 static void show_row(MYSQL_ROW row, snk_view *view)
 {
-    const char *what = row[COLUMN_WHAT];
-    uint64_t token = (uint64_t)number(row, COLUMN_TOKEN);
-    int64_t age_us = number(row, COLUMN_AGE_US);
-    const sneck_party party = {
-        .owner = row[COLUMN_OWNER],
-        .host = row[COLUMN_HOST],
-        .why = row[COLUMN_WORDS],
-        .pid = number(row, COLUMN_PID),
-        .age_ms = age_us > 0 ? age_us / 1000 : 0,
-        .remaining_ms = number(row, COLUMN_REMAINING_US) / 1000,
-        .mode = snk_mode_word((snk_mode)number(row, COLUMN_MODE)),
-        .units = (uint32_t)number(row, COLUMN_UNITS),
-    };
-    if (strcmp(what, "counter") == 0) {
-        view->info.token = token;
-        view->info.permits = number(row, COLUMN_UNITS);
-    } else if (strcmp(what, "holder") == 0) {
-        snk_view_hold(view, &party, token, number(row, COLUMN_FAIR) != 0);
-    } else if (strcmp(what, "waiter") == 0) {
-        snk_view_waiter(view, &party);
-    } else {
-        snk_view_incident(
-            view,
-            &(sneck_incident){
-                .time_ms = age_us / 1000, .kind = what, .owner = party.owner, .text = party.why, .token = token });
-    }
+    const char *cells[SNK_SQL_COLUMNS];
+    for (size_t i = 0; i < SNK_SQL_COLUMNS; i++)
+        cells[i] = row[i] == NULL ? "" : row[i];
+    snk_sql_show_row(cells, view);
 }
 
 sneck_status snk_my_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error)
@@ -73,7 +28,7 @@ sneck_status snk_my_inspect(snk_store *base, const char *name, snk_view *view, s
     sneck_status status = snk_my_look_result(&reply, error);
     snk_view_reset(view);
     snk_view_name(view, name);
-    if (status == SNECK_OK && (reply.result == NULL || mysql_num_fields(reply.result) != COLUMNS))
+    if (status == SNECK_OK && (reply.result == NULL || mysql_num_fields(reply.result) != SNK_SQL_COLUMNS))
         status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer makes no sense", store->options.where);
     MYSQL_ROW row = NULL;
     while (status == SNECK_OK && (row = mysql_fetch_row(reply.result)) != NULL)
@@ -84,41 +39,27 @@ sneck_status snk_my_inspect(snk_store *base, const char *name, snk_view *view, s
     return status == SNECK_OK ? snk_ok(error) : status;
 }
 
-typedef struct listing {
-    snk_my_store *store;
-    const char *pattern;
-    snk_view_fn callback;
-    void *context;
-    snk_view *view;
-    char after[SNK_MY_RESOURCE_SIZE];
-    bool goes_on;
-} listing;
-
-static sneck_status show_page(listing *list, MYSQL_RES *names, sneck_error *error)
+static sneck_status show_page(snk_sql_listing *list, MYSQL_RES *names, sneck_error *error)
 {
-    size_t prefix_length = strlen(list->store->prefix);
     sneck_status status = SNECK_OK;
-    unsigned count = 0;
     MYSQL_ROW row = NULL;
-    while (status == SNECK_OK && list->goes_on && (row = mysql_fetch_row(names)) != NULL) {
-        count++;
-        (void)snk_copy_text(list->after, sizeof list->after, row[0]);
-        const char *name = list->after + prefix_length;
-        if (!snk_glob_matches(list->pattern, name))
-            continue;
-        status = snk_my_inspect(&list->store->base, name, list->view, error);
-        /* It may have become free since. */
-        if (status == SNECK_OK && (list->view->info.held || list->view->info.waiter_count > 0))
-            list->goes_on = list->callback(list->context, list->view);
-    }
-    list->goes_on = list->goes_on && count == SNK_MY_LIST_PAGE;
+    while (status == SNECK_OK && list->goes_on && (row = mysql_fetch_row(names)) != NULL)
+        status = snk_sql_list_name(list, row[0], error);
+    list->goes_on = list->goes_on && mysql_num_rows(names) == SNK_MY_LIST_PAGE;
     return status;
 }
 
 sneck_status snk_my_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context, sneck_error *error)
 {
     snk_my_store *store = snk_my_store_of(base);
-    listing list = { .store = store, .pattern = pattern, .callback = callback, .context = context, .goes_on = true };
+    snk_sql_listing list = {
+        .store = base,
+        .prefix_length = strlen(store->prefix),
+        .pattern = pattern,
+        .callback = callback,
+        .context = context,
+        .goes_on = true,
+    };
     list.view = snk_view_new();
     if (list.view == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");

@@ -5,61 +5,17 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/glob.h"
 #include "store/postgres/postgres.h"
-#include "store/view.h"
+#include "store/sql/look.h"
 
 /* ---- One lock ---- */
 
-/* The columns of sneck_inspect. */
-enum {
-    COLUMN_WHAT,
-    COLUMN_OWNER,
-    COLUMN_HOST,
-    COLUMN_WORDS,
-    COLUMN_PID,
-    COLUMN_AGE_US, /* of an incident: when it was */
-    COLUMN_REMAINING_US,
-    COLUMN_TOKEN,
-    COLUMN_FAIR,
-    COLUMN_MODE,
-    COLUMN_UNITS, /* of the counter: the count */
-    COLUMNS
-};
-
-static int64_t number(const PGresult *rows, int row, int column)
-{
-    return strtoll(PQgetvalue(rows, row, column), NULL, 10);
-}
-
 static void show_row(const PGresult *rows, int row, snk_view *view)
 {
-    const char *what = PQgetvalue(rows, row, COLUMN_WHAT);
-    uint64_t token = (uint64_t)number(rows, row, COLUMN_TOKEN);
-    int64_t age_us = number(rows, row, COLUMN_AGE_US);
-    const sneck_party party = {
-        .owner = PQgetvalue(rows, row, COLUMN_OWNER),
-        .host = PQgetvalue(rows, row, COLUMN_HOST),
-        .why = PQgetvalue(rows, row, COLUMN_WORDS),
-        .pid = number(rows, row, COLUMN_PID),
-        .age_ms = age_us > 0 ? age_us / 1000 : 0,
-        .remaining_ms = number(rows, row, COLUMN_REMAINING_US) / 1000,
-        .mode = snk_mode_word((snk_mode)number(rows, row, COLUMN_MODE)),
-        .units = (uint32_t)number(rows, row, COLUMN_UNITS),
-    };
-    if (strcmp(what, "counter") == 0) {
-        view->info.token = token;
-        view->info.permits = number(rows, row, COLUMN_UNITS);
-    } else if (strcmp(what, "holder") == 0) {
-        snk_view_hold(view, &party, token, PQgetvalue(rows, row, COLUMN_FAIR)[0] == 't');
-    } else if (strcmp(what, "waiter") == 0) {
-        snk_view_waiter(view, &party);
-    } else {
-        snk_view_incident(
-            view,
-            &(sneck_incident){
-                .time_ms = age_us / 1000, .kind = what, .owner = party.owner, .text = party.why, .token = token });
-    }
+    const char *cells[SNK_SQL_COLUMNS];
+    for (int i = 0; i < SNK_SQL_COLUMNS; i++)
+        cells[i] = PQgetvalue(rows, row, i);
+    snk_sql_show_row(cells, view);
 }
 
 sneck_status snk_pg_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error)
@@ -73,7 +29,7 @@ sneck_status snk_pg_inspect(snk_store *base, const char *name, snk_view *view, s
     sneck_status status = snk_pg_look_result(&reply, error);
     snk_view_reset(view);
     snk_view_name(view, name);
-    if (status == SNECK_OK && PQnfields(reply.result) != COLUMNS)
+    if (status == SNECK_OK && PQnfields(reply.result) != SNK_SQL_COLUMNS)
         status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer makes no sense", store->options.where);
     for (int row = 0; status == SNECK_OK && row < PQntuples(reply.result); row++)
         show_row(reply.result, row, view);
@@ -85,31 +41,12 @@ sneck_status snk_pg_inspect(snk_store *base, const char *name, snk_view *view, s
 
 /* ---- All locks ---- */
 
-typedef struct listing {
-    snk_pg_store *store;
-    const char *pattern;
-    snk_view_fn callback;
-    void *context;
-    snk_view *view;
-    char after[SNK_PG_RESOURCE_SIZE];
-    bool goes_on;
-} listing;
-
-static sneck_status show_page(listing *list, const PGresult *names, sneck_error *error)
+static sneck_status show_page(snk_sql_listing *list, const PGresult *names, sneck_error *error)
 {
-    size_t prefix_length = strlen(list->store->prefix);
     int count = PQntuples(names);
     sneck_status status = SNECK_OK;
-    for (int i = 0; i < count && status == SNECK_OK && list->goes_on; i++) {
-        (void)snk_copy_text(list->after, sizeof list->after, PQgetvalue(names, i, 0));
-        const char *name = list->after + prefix_length;
-        if (!snk_glob_matches(list->pattern, name))
-            continue;
-        status = snk_pg_inspect(&list->store->base, name, list->view, error);
-        /* It may have become free since. */
-        if (status == SNECK_OK && (list->view->info.held || list->view->info.waiter_count > 0))
-            list->goes_on = list->callback(list->context, list->view);
-    }
+    for (int i = 0; i < count && status == SNECK_OK && list->goes_on; i++)
+        status = snk_sql_list_name(list, PQgetvalue(names, i, 0), error);
     list->goes_on = list->goes_on && count == SNK_PG_LIST_PAGE;
     return status;
 }
@@ -117,7 +54,14 @@ static sneck_status show_page(listing *list, const PGresult *names, sneck_error 
 sneck_status snk_pg_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context, sneck_error *error)
 {
     snk_pg_store *store = snk_pg_store_of(base);
-    listing list = { .store = store, .pattern = pattern, .callback = callback, .context = context, .goes_on = true };
+    snk_sql_listing list = {
+        .store = base,
+        .prefix_length = strlen(store->prefix),
+        .pattern = pattern,
+        .callback = callback,
+        .context = context,
+        .goes_on = true,
+    };
     list.view = snk_view_new();
     if (list.view == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");

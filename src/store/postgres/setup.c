@@ -76,7 +76,7 @@ static sneck_status read_words(snk_pg_store *store, const snk_pg_reply *reply, b
     if (strtol(PQgetvalue(row, 0, 2), NULL, 10) < OLDEST_SERVER)
         return snk_fail(error, SNECK_UNSUPPORTED, 0, "%s: sneck needs PostgreSQL 14 or later", store->options.where);
     if (strcmp(PQgetvalue(row, 0, 3), "off") == 0)
-        snk_pg_log(store, SNECK_LOG_WARNING, "event=not-durable store=\"%s\" setting=synchronous_commit",
+        snk_pg_log(store, SNECK_LOG_WARNING, "event=not-durable server=\"%s\" reason=synchronous_commit",
                    store->options.where);
     return SNECK_OK;
 }

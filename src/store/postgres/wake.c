@@ -31,8 +31,7 @@ static void set_state(snk_pg_ear *ear, snk_pg_hearing state)
 
 static void become_deaf(snk_pg_store *store, const char *reason)
 {
-    snk_pg_log(store, SNECK_LOG_WARNING, "event=polling store=\"%s\" reason=%s each_ms=%lld", store->options.where,
-               reason, (long long)(store->retry_ns / SNK_NS_PER_MS));
+    snk_pg_log(store, SNECK_LOG_WARNING, "event=polling server=\"%s\" reason=%s", store->options.where, reason);
     set_state(&store->ear, SNK_PG_DEAF);
 }
 
