@@ -44,6 +44,16 @@ static sneck_status refuse_mysql(const snk_store_config *config, snk_store **sto
 
 static const char *const no_keys[] = { NULL };
 static const char *const sqlite_keys[] = { "file_mode", NULL };
+static const char *const zookeeper_keys[] = { "session", "timeout", NULL };
+
+#if !SNK_HAS_ZOOKEEPER
+sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    (void)config;
+    *store_out = NULL;
+    return snk_fail(error, SNECK_UNSUPPORTED, 0, "zk: this sneck was built without libzookeeper");
+}
+#endif
 
 static const scheme schemes[] = {
     { .name = "redis", .open = snk_redis_store_open, .keys = snk_redis_keys },
@@ -83,6 +93,7 @@ static const scheme schemes[] = {
     { .name = "mysql", .open = refuse_mysql },
 #endif
     { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
+    { .name = "zk", .open = snk_zk_store_open, .keys = zookeeper_keys },
     { .name = "memory", .open = snk_memory_open, .keys = no_keys },
 };
 
@@ -103,8 +114,9 @@ const char *const *snk_store_keys(const char *scheme_name)
 
 static sneck_status refuse_scheme(const char *name, sneck_error *error)
 {
-    return snk_fail(error, SNECK_UNSUPPORTED, 0,
-                    "there is no store \"%.40s:\"; known are sqlite:, redis:, postgres:, mysql: and memory:", name);
+    return snk_fail(
+        error, SNECK_UNSUPPORTED, 0,
+        "there is no store \"%.40s:\"; known are sqlite:, redis:, postgres:, mysql:, zk: and memory:", name);
 }
 
 sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)

@@ -77,7 +77,8 @@ typedef struct snk_store_traits {
     bool pushes_wakeups; /* waiters are woken; otherwise they look each retry_ms */
     bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
     unsigned modes;      /* what it can do: bits of snk_mode; a request for another one fails with SNECK_UNSUPPORTED */
-    bool keeps_versions; /* it has `version` */
+    const char *modes_hint; /* what to do for the others; NULL: use another store */
+    bool keeps_versions;    /* it has `version` */
 } snk_store_traits;
 
 /*
@@ -184,6 +185,7 @@ typedef struct snk_store_config {
     const char *prefix; /* borrowed; copied by the store */
     snk_identity identity;
     int64_t retry_ns;
+    int64_t lease_ns; /* of locks that do not say otherwise; 0: the usual */
     snk_news_fn news;
     void *news_context;
     snk_link_fn link; /* may be NULL */
@@ -224,6 +226,7 @@ sneck_status snk_postgres_open(const snk_store_config *config, snk_store **store
 sneck_status snk_postgres_setup(const snk_store_config *config, sneck_error *error);
 sneck_status snk_mysql_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_mysql_setup(const snk_store_config *config, sneck_error *error);
+sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 /* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
 sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 

@@ -250,7 +250,8 @@ const char *redis_bed_keys(redis_bed *bed)
 {
     static char text[TEXT_SIZE];
     redisReply *reply = redis_bed_command(bed, "KEYS *");
-    qsort(reply->element, reply->elements, sizeof(redisReply *), compare_texts);
+    if (reply->elements > 0)
+        qsort(reply->element, reply->elements, sizeof(redisReply *), compare_texts);
     join(reply, text);
     freeReplyObject(reply);
     return text;

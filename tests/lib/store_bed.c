@@ -11,9 +11,12 @@
 #endif
 #include "redis_bed.h"
 #include "store/memory/memory.h"
+#include "zookeeper_server.h"
 
 /* One server for all tests of the suite, emptied before each. */
 static redis_bed redis;
+/* The same; each test has a path of its own on it. */
+static zookeeper_server zookeeper;
 
 typedef struct store_kind {
     const char *name;
@@ -104,6 +107,24 @@ static void open_mysql(clients *world)
 }
 #endif
 
+#if SNK_HAS_ZOOKEEPER
+static void open_zookeeper(clients *world)
+{
+    static unsigned paths;
+    char url[128];
+    if (!zookeeper_server_exists())
+        test_skip("there is no ZooKeeper server on this machine");
+    if (zookeeper.pid == 0)
+        assert_true(zookeeper_server_start(&zookeeper, NULL));
+    /* Some leases of the suite are an hour, and a session must be longer than any. */
+    (void)snprintf(url, sizeof url, "zk://127.0.0.1:%d/test/%u?session=5000s&timeout=20s", zookeeper.port, ++paths);
+    world->a = test_store(url);
+    world->b = test_store(url);
+    world->c = test_store(url);
+    world->d = test_store(url);
+}
+#endif
+
 static const store_kind kinds[] = {
 #if SNK_WITH_MYSQL
     { .name = "mysql", .open = open_mysql },
@@ -116,6 +137,9 @@ static const store_kind kinds[] = {
     { .name = "redis string", .open = open_redis_string },
     { .name = "memory", .open = open_memory },
     { .name = "sqlite", .open = open_sqlite },
+#if SNK_HAS_ZOOKEEPER
+    { .name = "zookeeper", .open = open_zookeeper },
+#endif
 };
 
 static int set_up(void **state)
@@ -170,14 +194,45 @@ bool is_held(snk_store *store, const char *name)
     return held;
 }
 
-void await_free(snk_store *store, const char *name)
+static bool is_held_with(const snk_view *view, const void *why)
+{
+    return view->info.held && (why == NULL || strcmp(view->info.holder.why, why) == 0);
+}
+
+static bool has_more_waiters(const snk_view *view, const void *count)
+{
+    return view->info.waiter_count > *(const size_t *)count;
+}
+
+/* Time passes while the store shows this. */
+static void await_change(snk_store *store, const char *name, bool (*shows)(const snk_view *view, const void *what),
+                         const void *what)
 {
     int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;
-    while (is_held(store, name)) {
+    bool goes_on = true;
+    while (goes_on) {
+        snk_view *view = inspect(store, name);
+        goes_on = shows(view, what);
+        snk_view_free(view);
         assert_true(snk_now_ns() < limit_ns);
         struct timespec pause = snk_timespec(SNK_NS_PER_MS);
         (void)nanosleep(&pause, NULL);
     }
+}
+
+void await_free(snk_store *store, const char *name)
+{
+    await_change(store, name, is_held_with, NULL);
+}
+
+void await_end(snk_store *store, const char *name, const char *why)
+{
+    await_change(store, name, is_held_with, why);
+}
+
+void await_waiters(snk_store *store, const char *name, size_t count)
+{
+    await_change(store, name, has_more_waiters, &count);
 }
 
 void store_bed_needs(const clients *world, snk_mode mode)
@@ -222,6 +277,8 @@ static int run_group(const char *group, const struct CMUnitTest tests[], size_t 
     if (postgres.server.pid != 0)
         postgres_bed_stop(&postgres);
 #endif
+    if (zookeeper.pid != 0)
+        zookeeper_server_stop(&zookeeper);
     return failed;
 }
 

@@ -35,4 +35,12 @@ bool is_held(snk_store *store, const char *name);
 /* Time passes until `name` is free again: leases end by the clock alone. */
 void await_free(snk_store *store, const char *name);
 
+/*
+ * Time passes until the claim that was made with this `why` holds `name` no more. Who waited for it may have it by then, or
+ * nobody: a store need not hand on a lock whose holder's lease ended before somebody asks.
+ */
+void await_end(snk_store *store, const char *name, const char *why);
+/* Time passes until no more than `count` claims wait for `name`. */
+void await_waiters(snk_store *store, const char *name, size_t count);
+
 #endif

@@ -570,6 +570,16 @@ static void test_a_signal_that_was_not_used_goes_to_the_next(void **state)
     (void)must_queue(world->d, "x", on_condition);
 }
 
+static void test_a_signal_that_nobody_is_left_for_is_over(void **state)
+{
+    clients *world = *state;
+    store_bed_needs(world, SNK_MODE_TAKE);
+    snk_id only = must_queue(world->a, "x", on_condition);
+    (void)tally(world->c, SNK_OBJECT_CONDITION, SNK_TALLY_SIGNAL, 1);
+    expect(test_release_as(world->a, "x", &only, on_condition, false), SNK_ANSWER_DONE);
+    (void)must_queue(world->b, "x", on_condition);
+}
+
 static void test_a_signal_is_not_lost_to_a_waiter_that_died(void **state)
 {
     clients *world = *state;
@@ -650,6 +660,7 @@ int main(void)
         cmocka_unit_test(test_a_broadcast_wakes_all),
         cmocka_unit_test(test_a_signal_without_a_waiter_is_not_kept),
         cmocka_unit_test(test_a_signal_that_was_not_used_goes_to_the_next),
+        cmocka_unit_test(test_a_signal_that_nobody_is_left_for_is_over),
         cmocka_unit_test(test_a_signal_is_not_lost_to_a_waiter_that_died),
         cmocka_unit_test(test_a_version_is_raised_by_who_expected_it),
     };

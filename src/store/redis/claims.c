@@ -4,66 +4,15 @@
 
 #include "base/error.h"
 #include "redis/errors.h"
+#include "store/redis/crowd.h"
 #include "store/redis/run.h"
-
-/* What the scripts answer first. */
-enum {
-    REPLY_HELD = 1,
-    REPLY_QUEUED = 2,
-    REPLY_BUSY = 3,
-    REPLY_GONE = 4,
-    REPLY_DONE = 5
-};
+#include "store/redis/texts.h"
+#include "store/redis/together.h"
 
 /* A waiter's look at the end of a lease is later the further back it stands, so that not all of them ask at once. */
 #define STAGGER_MS_MAX 100
 
-#define NUMBER_SIZE 24
-
 /* ---- Requests ---- */
-
-/* The texts of a request's arguments. */
-typedef struct texts {
-    char claim[SNK_ID_TEXT_SIZE];
-    char owner[SNK_OWNER_LENGTH_MAX + 1];
-    char lease[NUMBER_SIZE];
-    char tokens[NUMBER_SIZE]; /* or levels */
-    char pid[NUMBER_SIZE];
-    snk_keys keys;
-    snk_announcement announcement;
-} texts;
-
-/* The texts of every request are made by hand: printf costs more than all the rest of it. */
-
-static char *append(char *to, const char *text, size_t length)
-{
-    memcpy(to, text, length);
-    to[length] = '\0';
-    return to + length;
-}
-
-/* `value` is not negative. Returns the end. */
-static char *number(char *to, int64_t value)
-{
-    char digits[NUMBER_SIZE];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    return append(to, digits + at, sizeof digits - at);
-}
-
-/* Up, because what the store keeps must not be shorter than what the caller believes. */
-static int64_t ms_of(int64_t ns)
-{
-    return (ns + SNK_NS_PER_MS - 1) / SNK_NS_PER_MS;
-}
-
-static const char *flag(bool on)
-{
-    return on ? "1" : "0";
-}
 
 /* In fair mode the order is the store's business, so a waiter is always granted its turn. */
 static const char *wake_word(const snk_redis_store *store, bool fair)
@@ -72,32 +21,30 @@ static const char *wake_word(const snk_redis_store *store, bool fair)
     return fair ? words[SNK_WAKE_GRANT] : words[store->options.wake];
 }
 
-static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim, texts *text)
+static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim, snk_texts *text)
 {
     const snk_send *send = &claim->send;
     uint32_t tokens = send->tokens < 1 ? 1 : send->tokens;
-    (void)number(text->tokens, tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
-    (void)number(text->pid, store->identity.pid);
-    char *end = append(text->owner, store->identity.uuid, SNK_UUID_TEXT_SIZE - 1);
-    (void)number(append(end, ":", 1), claim->thread > 0 ? claim->thread : 0);
+    (void)snk_text_number(text->tokens, tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
+    snk_texts_asker(text, store, claim->thread);
     return (snk_run){
         .script = SNK_SCRIPT_ACQUIRE,
         .keys = &text->keys,
         .count = 11,
-        .arguments = { text->claim, text->lease, text->tokens, flag(send->queue), flag(send->fair),
-                       wake_word(store, send->fair), flag(store->options.history), text->owner, text->pid, store->host,
-                       claim->why == NULL ? "" : claim->why },
+        .arguments = { text->claim, text->lease, text->tokens, snk_text_flag(send->queue), snk_text_flag(send->fair),
+                       wake_word(store, send->fair), snk_text_flag(store->options.history), text->owner, text->pid,
+                       store->host, claim->why == NULL ? "" : claim->why },
     };
 }
 
-static snk_run renew_run(const snk_redis_store *store, const snk_send *send, texts *text)
+static snk_run renew_run(const snk_redis_store *store, const snk_send *send, snk_texts *text)
 {
-    (void)number(text->tokens, send->levels);
+    (void)snk_text_number(text->tokens, send->levels);
     return (snk_run){
         .script = SNK_SCRIPT_RENEW,
         .keys = &text->keys,
         .count = 4,
-        .arguments = { text->claim, text->lease, flag(store->options.history), text->tokens },
+        .arguments = { text->claim, text->lease, snk_text_flag(store->options.history), text->tokens },
     };
 }
 
@@ -121,25 +68,24 @@ void snk_announcement_make(const snk_redis_store *store, const char *name, snk_a
     if (!store->options.announce)
         return;
     size_t length = strnlen(name, SNK_NAME_LENGTH_MAX);
-    char *to = append(announcement->channel, SNK_RELEASE_CHANNEL, sizeof SNK_RELEASE_CHANNEL - 1);
-    (void)append(to, name, length);
-    to = append(announcement->message, begin, sizeof begin - 1);
+    char *to = snk_text_append(announcement->channel, SNK_RELEASE_CHANNEL, sizeof SNK_RELEASE_CHANNEL - 1);
+    (void)snk_text_append(to, name, length);
+    to = snk_text_append(announcement->message, begin, sizeof begin - 1);
     to = append_escaped(to, name, length);
-    (void)append(to, end, sizeof end - 1);
+    (void)snk_text_append(to, end, sizeof end - 1);
 }
 
-static snk_run release_run(const snk_redis_store *store, const snk_claim *claim, texts *text)
+static snk_run release_run(const snk_redis_store *store, const snk_claim *claim, snk_texts *text)
 {
     const snk_send *send = &claim->send;
-    int64_t tombstone_ns = send->lease_ns > SNK_TOMBSTONE_NS ? send->lease_ns : SNK_TOMBSTONE_NS;
-    (void)number(text->lease, send->unanswered ? ms_of(tombstone_ns) : 0);
+    snk_texts_tombstone(text, send);
     snk_announcement_make(store, claim->name, &text->announcement);
     return (snk_run){
         .script = SNK_SCRIPT_RELEASE,
         .keys = &text->keys,
         .count = 6,
         /* Only a hold that was lost is released at a certain time. */
-        .arguments = { text->claim, text->lease, flag(store->options.history), text->announcement.channel,
+        .arguments = { text->claim, text->tombstone, snk_text_flag(store->options.history), text->announcement.channel,
                        text->announcement.message, send->not_before_ns > 0 ? "lost" : "released" },
     };
 }
@@ -147,13 +93,17 @@ static snk_run release_run(const snk_redis_store *store, const snk_claim *claim,
 static sneck_status format(const snk_redis_store *store, const snk_claim *claim, bool with_text, snk_redis_call *call,
                            sneck_error *error)
 {
-    texts text;
-    sneck_status status = snk_keys_make(&text.keys, store->prefix, claim->name, error);
+    snk_texts text;
+    sneck_status status = snk_keys_make_for(&text.keys, claim->grip.object, store->prefix, claim->name, error);
     if (status != SNECK_OK)
         return status;
     snk_id_to_hex(&claim->send.claim, text.claim);
-    (void)number(text.lease, ms_of(claim->send.lease_ns));
+    (void)snk_text_number(text.lease, snk_text_ms(claim->send.lease_ns));
     snk_run run = { .count = 0 };
+    if (claim->grip.mode != SNK_MODE_EXCLUSIVE) {
+        run = snk_crowd_run(store, claim, &text);
+        return snk_run_format(store, &run, with_text, call, error);
+    }
     switch (claim->send.ask) {
     case SNK_ASK_ACQUIRE:
         run = acquire_run(store, claim, &text);
@@ -170,18 +120,10 @@ static sneck_status format(const snk_redis_store *store, const snk_claim *claim,
 
 /* ---- Replies ---- */
 
-/* An element of a reply, 0 when it is not there: the short answers leave zeros out. */
-static int64_t element(const redisReply *reply, size_t index)
-{
-    if (reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
-        return 0;
-    return reply->element[index]->type == REDIS_REPLY_INTEGER ? reply->element[index]->integer : 0;
-}
-
 static void answer_queued(const redisReply *reply, const snk_send *send, snk_answer *answer)
 {
-    int64_t place = element(reply, 2);
-    int64_t remaining_ms = element(reply, 1) + 1 + (place < STAGGER_MS_MAX ? place : STAGGER_MS_MAX);
+    int64_t place = snk_reply_number(reply, 2);
+    int64_t remaining_ms = snk_reply_number(reply, 1) + 1 + (place < STAGGER_MS_MAX ? place : STAGGER_MS_MAX);
     int64_t cap_ns = send->lease_ns / 3;
     answer->kind = SNK_ANSWER_QUEUED;
     answer->look_after_ns = remaining_ms * SNK_NS_PER_MS < cap_ns ? remaining_ms * SNK_NS_PER_MS : cap_ns;
@@ -189,22 +131,23 @@ static void answer_queued(const redisReply *reply, const snk_send *send, snk_ans
 
 static void read_reply(snk_redis_store *store, const redisReply *reply, const snk_send *send, snk_answer *answer)
 {
-    switch (element(reply, 0)) {
-    case REPLY_HELD:
+    switch (snk_reply_number(reply, 0)) {
+    case SNK_REPLY_HELD:
         answer->kind = SNK_ANSWER_HELD;
-        answer->token_first = (uint64_t)element(reply, 1);
-        answer->token_last = (uint64_t)element(reply, 2);
+        answer->token_first = (uint64_t)snk_reply_number(reply, 1);
+        answer->token_last = (uint64_t)snk_reply_number(reply, 2);
+        answer->units = (uint32_t)snk_reply_number(reply, 3);
         break;
-    case REPLY_QUEUED:
+    case SNK_REPLY_QUEUED:
         answer_queued(reply, send, answer);
         break;
-    case REPLY_BUSY:
+    case SNK_REPLY_BUSY:
         answer->kind = SNK_ANSWER_BUSY;
         break;
-    case REPLY_GONE:
+    case SNK_REPLY_GONE:
         answer->kind = SNK_ANSWER_GONE;
         break;
-    case REPLY_DONE:
+    case SNK_REPLY_DONE:
         answer->kind = SNK_ANSWER_DONE;
         break;
     default:
@@ -212,9 +155,9 @@ static void read_reply(snk_redis_store *store, const redisReply *reply, const sn
         (void)snk_fail(&answer->error, SNECK_UNKNOWN, 0, "%s: the answer to a script makes no sense", store->where);
         return;
     }
-    (void)atomic_fetch_add_explicit(&store->repairs.ttl, (uint64_t)element(reply, 4), memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&store->repairs.owner, (uint64_t)element(reply, 5), memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&store->repairs.queue, (uint64_t)element(reply, 6), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.ttl, (uint64_t)snk_reply_number(reply, 4), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.owner, (uint64_t)snk_reply_number(reply, 5), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.queue, (uint64_t)snk_reply_number(reply, 6), memory_order_relaxed);
 }
 
 /* Keeps the table of claims that wait in step with what the store said. */
@@ -224,7 +167,7 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
     bool ends_wait = answer->kind != SNK_ANSWER_UNCERTAIN;
     if (answer->kind == SNK_ANSWER_QUEUED) {
         bool is_acquire = send->ask == SNK_ASK_ACQUIRE;
-        snk_wake_hearing hearing = snk_wake_listen(store, &send->claim, element(reply, 3) != 0, is_acquire);
+        snk_wake_hearing hearing = snk_wake_listen(store, &send->claim, snk_reply_number(reply, 3) != 0, is_acquire);
         if (hearing == SNK_WAKE_DEAF && store->retry_ns < answer->look_after_ns)
             answer->look_after_ns = store->retry_ns;
         return hearing;
@@ -398,7 +341,7 @@ void snk_redis_store_submit(snk_store *base, snk_call *call)
         snk_redis_call one;
         snk_redis_call *sent[1] = { NULL };
         do_claims(store, call, &one, sent);
-    } else if (call->count > 1) {
+    } else if (call->count > 1 && !snk_together_acquire(store, call)) {
         do_many(store, call);
     }
     call->done(call);

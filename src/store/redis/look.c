@@ -30,6 +30,8 @@ enum {
     SHOWN_COUNTER,
     SHOWN_WAITERS,
     SHOWN_LOG,
+    SHOWN_HOLDERS,
+    SHOWN_PERMITS,
     SHOWN_COUNT
 };
 
@@ -41,7 +43,30 @@ static bool is_sound(const redisReply *reply)
            reply->element[SHOWN_LOCK]->type == REDIS_REPLY_ARRAY &&
            reply->element[SHOWN_COUNTER]->type == REDIS_REPLY_STRING &&
            reply->element[SHOWN_WAITERS]->type == REDIS_REPLY_ARRAY &&
-           reply->element[SHOWN_LOG]->type == REDIS_REPLY_ARRAY;
+           reply->element[SHOWN_LOG]->type == REDIS_REPLY_ARRAY &&
+           reply->element[SHOWN_HOLDERS]->type == REDIS_REPLY_ARRAY &&
+           reply->element[SHOWN_PERMITS]->type == REDIS_REPLY_INTEGER;
+}
+
+static void show_one(snk_holder_entry *holder, int64_t now_ms, int64_t remaining_ms, snk_view *view)
+{
+    holder->party.age_ms = holder->since_ms > 0 && now_ms > holder->since_ms ? now_ms - holder->since_ms : 0;
+    holder->party.remaining_ms = remaining_ms;
+    snk_view_hold(view, &holder->party, holder->token, holder->fair);
+}
+
+/* Several holders; false when there are none. */
+static bool show_many(const redisReply *reply, snk_view *view)
+{
+    int64_t now_ms = reply->element[SHOWN_NOW]->integer;
+    const redisReply *holders = reply->element[SHOWN_HOLDERS];
+    for (size_t i = 0; i + 1 < holders->elements; i += 2) {
+        snk_holder_entry holder;
+        if (holders->element[i]->type == REDIS_REPLY_STRING &&
+            snk_entry_read_one_of_many(holders->element[i + 1], &holder))
+            show_one(&holder, now_ms, strtoll(holders->element[i]->str, NULL, 10) - now_ms, view);
+    }
+    return holders->elements > 0;
 }
 
 static void show_holder(const snk_redis_store *store, const redisReply *reply, snk_view *view)
@@ -51,13 +76,13 @@ static void show_holder(const snk_redis_store *store, const redisReply *reply, s
     const redisReply *lock = reply->element[SHOWN_LOCK];
     const char *counter = reply->element[SHOWN_COUNTER]->str;
     view->info.token = strtoull(counter, NULL, 10);
+    view->info.permits = reply->element[SHOWN_PERMITS]->integer;
+    if (show_many(reply, view))
+        return;
     bool held = store->options.layout == SNK_LAYOUT_HASH ? snk_entry_read_hash(lock, &holder)
                                                          : snk_entry_read_string(lock, counter, &holder);
-    if (!held)
-        return;
-    holder.party.age_ms = holder.since_ms > 0 && now_ms > holder.since_ms ? now_ms - holder.since_ms : 0;
-    holder.party.remaining_ms = reply->element[SHOWN_TTL]->integer;
-    snk_view_hold(view, &holder.party, holder.token, holder.fair);
+    if (held)
+        show_one(&holder, now_ms, reply->element[SHOWN_TTL]->integer, view);
 }
 
 static void show_waiters(const redisReply *reply, snk_view *view)

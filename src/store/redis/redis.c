@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/redis/run.h"
+#include "store/redis/crowd.h"
 
 static void close_store(snk_store *base)
 {
@@ -35,6 +35,8 @@ static const snk_store_ops redis_ops = {
     .inspect = snk_redis_store_inspect,
     .list = snk_redis_store_list,
     .break_hold = snk_redis_store_break,
+    .tally = snk_redis_store_tally,
+    .version = snk_redis_store_version,
     .check = snk_redis_store_check,
     .probe = snk_redis_store_probe,
     .describe = snk_redis_store_describe,
@@ -68,6 +70,7 @@ static snk_redis_store *new_store(const snk_store_config *config)
         .token_blocks = true,
         .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
         .pushes_wakeups = true,
+        .keeps_versions = true,
     };
     store->identity = config->identity;
     set_host(store, config->identity.host);
@@ -144,6 +147,17 @@ static sneck_status greet(snk_redis_store *store, sneck_error *error)
     return status;
 }
 
+/* What the options make of it. */
+static void set_traits(snk_redis_store *store)
+{
+    snk_store_traits *traits = &store->base.traits;
+    traits->counts_levels = store->options.count_holds;
+    if (store->options.layout == SNK_LAYOUT_HASH)
+        traits->modes = SNK_MODES_ALL;
+    else
+        traits->modes_hint = "layout=string has place for one holder; leave it out";
+}
+
 sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
 {
     *store_out = NULL;
@@ -151,7 +165,7 @@ sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **st
     if (store == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status = snk_redis_options_load(&store->options, config->url, error);
-    store->base.traits.counts_levels = store->options.count_holds;
+    set_traits(store);
     if (status == SNECK_OK)
         status = open_redis(store, config->url, error);
     if (status == SNECK_OK)

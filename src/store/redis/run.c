@@ -7,6 +7,13 @@
 
 #define ARGUMENTS_MAX (3 + SNK_KEYS + SNK_RUN_ARGUMENTS_MAX)
 
+int64_t snk_reply_number(const redisReply *reply, size_t index)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
+        return 0;
+    return reply->element[index]->type == REDIS_REPLY_INTEGER ? reply->element[index]->integer : 0;
+}
+
 sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bool with_text, snk_redis_call *call,
                             sneck_error *error)
 {

@@ -8,6 +8,27 @@ local wanted, reason, history, channel, message = unpack(ARGV, 1, 5)
 --@include note
 read_clock()
 local holding, first, last, owner, since, pid, host = peek()
+if holding == 'crowd' then
+    --@include grant
+    --@include queue
+    --@include layout_holder
+    local object = 'lock'
+    --@include layout_crowd
+    gather(DAY_MS)
+    local result = 4
+    for _, claim in ipairs(redis.call('ZRANGE', holders, '0', '-1')) do
+        local _, _, token = string.match(redis.call('HGET', holders_info, claim) or '', HOLDER)
+        if token == wanted then
+            local _, _, whose = finish(claim, 'broken', false, reason)
+            result = 5
+            if channel ~= '' then
+                redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+            end
+        end
+    end
+    settle(nil, nil)
+    return { result }
+end
 if not holding or first ~= wanted then
     return { 4 }
 end

@@ -20,7 +20,24 @@ if holding == claim then
         redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
     end
 end
-if heads[1] then
+if holding == 'crowd' then
+    --@include grant
+    --@include queue
+    --@include layout_holder
+    local object = 'lock'
+    --@include layout_crowd
+    go_on_without_memory()
+    gather(DAY_MS)
+    local ended, _, whose = finish(claim, kind, false)
+    result = ended and 5 or 4
+    if ended and channel ~= '' then
+        redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+    elseif redis.call('ZSCORE', queue_until, claim) then
+        result = 5
+        leave(claim)
+    end
+    settle(nil, nil)
+elseif heads[1] then
     --@include grant
     --@include queue
     if result == 5 then
@@ -42,10 +59,7 @@ if result == 4 then
     redis.call('HDEL', queue_info, claim)
 end
 if tombstone ~= '0' then
-    redis.call('ZREMRANGEBYSCORE', gone, '-inf', now_ms_text)
-    redis.call('ZADD', gone, string.format('%d', now_ms + tombstone), claim)
-    if redis.call('PTTL', gone) < tonumber(tombstone) then
-        redis.call('PEXPIRE', gone, tombstone)
-    end
+    --@include bury
+    bury(claim, tombstone)
 end
 return { result }
