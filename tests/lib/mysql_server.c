@@ -21,6 +21,7 @@ static bool make_data(const mysql_server *server)
                                   data,
                                   "--auth-root-authentication-method=normal",
                                   "--skip-test-db",
+                                  "--innodb-use-native-aio=0",
                                   "--innodb-flush-method=nosync",
                                   NULL };
     return servant_run(words);
@@ -69,6 +70,7 @@ static bool launch(mysql_server *server)
                                   "--skip-name-resolve",
                                   "--innodb-flush-method=nosync",
                                   "--innodb-buffer-pool-size=32M",
+                                  "--innodb-use-native-aio=0", /* or a few servers at once use up what the kernel has */
                                   "--max-connections=300",
                                   "--pid-file=pid",
                                   NULL };
