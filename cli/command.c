@@ -11,6 +11,7 @@
 #include "ls.h"
 #include "metrics.h"
 #include "run.h"
+#include "setup.h"
 #include "show.h"
 #include "test.h"
 #include "version.h"
@@ -24,6 +25,7 @@ const snk_command snk_commands[] = {
     { &snk_usage_break, snk_cmd_break },
     { &snk_usage_latch, snk_cmd_latch },
     { &snk_usage_version, snk_cmd_version },
+    { &snk_usage_setup, snk_cmd_setup },
     { &snk_usage_metrics, snk_cmd_metrics },
     { &snk_usage_demo, snk_cmd_demo },
     { &snk_usage_bench, snk_cmd_bench },

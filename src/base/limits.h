@@ -91,6 +91,26 @@
 #define SNK_REDIS_CHANNELS_MAX 65536
 #define SNK_REDIS_NODES_MAX 1024 /* servers of one store, replicas not counted */
 
+/* The PostgreSQL store. */
+#define SNK_PG_TIMEOUT_NS (3 * SNK_NS_PER_S) /* to connect, and for an answer */
+#define SNK_PG_CONNECTIONS_DEFAULT 4
+#define SNK_PG_CONNECTIONS_MAX 64
+#define SNK_PG_ROWS_MAX 256 /* mode=row: locks that one client holds, each with a connection */
+#define SNK_PG_TRIES_MAX 8  /* after serialization failures and deadlocks */
+#define SNK_PG_SETUP_NS (60 * SNK_NS_PER_S)
+#define SNK_PG_PROBE_NS (2 * SNK_NS_PER_S)    /* for a message of our own to come back */
+#define SNK_PG_SILENCE_NS (10 * SNK_NS_PER_S) /* then the connection for messages is asked whether it lives */
+#define SNK_PG_LIST_PAGE 1000
+#define SNK_PG_REAP_EACH 4096 /* requests of one client */
+
+/* The MariaDB store. */
+#define SNK_MY_TIMEOUT_NS (3 * SNK_NS_PER_S) /* to connect, and for an answer */
+#define SNK_MY_CONNECTIONS_DEFAULT 4
+#define SNK_MY_CONNECTIONS_MAX 64
+#define SNK_MY_TRIES_MAX 8 /* after deadlocks */
+#define SNK_MY_LIST_PAGE 1000
+#define SNK_MY_REAP_EACH 4096 /* requests of one client */
+
 #define SNK_CLOSE_WAIT_NS (5 * SNK_NS_PER_S)
 
 #endif

@@ -43,6 +43,14 @@ static inline void snk_list_append(snk_list *list, snk_link *link)
     list->head.previous = link;
 }
 
+static inline void snk_list_prepend(snk_list *list, snk_link *link)
+{
+    link->next = list->head.next;
+    link->previous = &list->head;
+    list->head.next->previous = link;
+    list->head.next = link;
+}
+
 /* Takes a link out of its list; one that is in none stays so. */
 static inline void snk_list_remove(snk_link *link)
 {
@@ -58,6 +66,12 @@ static inline void snk_list_remove(snk_link *link)
 static inline snk_link *snk_list_first(const snk_list *list)
 {
     return snk_list_is_empty(list) ? NULL : list->head.next;
+}
+
+/* Last link, or NULL. */
+static inline snk_link *snk_list_last(const snk_list *list)
+{
+    return snk_list_is_empty(list) ? NULL : list->head.previous;
 }
 
 /* The link after `link`, or NULL at the end. */

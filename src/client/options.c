@@ -9,7 +9,7 @@
 #include "base/name.h"
 #include "store/store.h"
 
-#define KEYS_MAX 32
+#define KEYS_MAX 64
 
 const char *snk_settings_url(const char *url)
 {

@@ -6,13 +6,41 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/limits.h"
+#if SNK_WITH_MYSQL
+#include "store/mysql/mysql_store.h"
+#endif
+#if SNK_WITH_POSTGRES
+#include "store/postgres/options.h"
+#include "store/postgres/statements.h"
+#endif
 #include "store/redis/options.h"
 
 typedef struct scheme {
     const char *name;
     sneck_status (*open)(const snk_store_config *config, snk_store **store_out, sneck_error *error);
     const char *const *keys; /* of its own, beside those that every store has; ends with NULL */
+    sneck_status (*setup)(const snk_store_config *config, sneck_error *error); /* NULL: it needs none */
+    const char *setup_text;
 } scheme;
+
+#if !SNK_WITH_POSTGRES
+static sneck_status refuse_postgres(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    (void)config;
+    *store_out = NULL;
+    return snk_fail(error, SNECK_UNSUPPORTED, 0, "this sneck was built without PostgreSQL: it needs libpq when built");
+}
+#endif
+
+#if !SNK_WITH_MYSQL
+static sneck_status refuse_mysql(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    (void)config;
+    *store_out = NULL;
+    return snk_fail(error, SNECK_UNSUPPORTED, 0,
+                    "this sneck was built without MariaDB: it needs libmariadb when built");
+}
+#endif
 
 static const char *const no_keys[] = { NULL };
 static const char *const sqlite_keys[] = { "file_mode", NULL };
@@ -41,6 +69,30 @@ static const scheme schemes[] = {
     { .name = "rediss+cluster", .open = snk_redis_store_open, .keys = snk_redis_keys },
     { .name = "redlock", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
     { .name = "redlocks", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+#if SNK_WITH_POSTGRES
+    { .name = "postgres",
+      .open = snk_postgres_open,
+      .keys = snk_pg_keys,
+      .setup = snk_postgres_setup,
+      .setup_text = snk_pg_schema_text },
+    { .name = "postgresql",
+      .open = snk_postgres_open,
+      .keys = snk_pg_keys,
+      .setup = snk_postgres_setup,
+      .setup_text = snk_pg_schema_text },
+#else
+    { .name = "postgres", .open = refuse_postgres },
+    { .name = "postgresql", .open = refuse_postgres },
+#endif
+#if SNK_WITH_MYSQL
+    { .name = "mysql",
+      .open = snk_mysql_open,
+      .keys = snk_my_keys,
+      .setup = snk_mysql_setup,
+      .setup_text = snk_my_schema_text },
+#else
+    { .name = "mysql", .open = refuse_mysql },
+#endif
     { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
     { .name = "zk", .open = snk_zk_store_open, .keys = zookeeper_keys },
     { .name = "memory", .open = snk_memory_open, .keys = no_keys },
@@ -61,15 +113,39 @@ const char *const *snk_store_keys(const char *scheme_name)
     return found == NULL ? NULL : found->keys;
 }
 
+static sneck_status refuse_scheme(const char *name, sneck_error *error)
+{
+    return snk_fail(
+        error, SNECK_UNSUPPORTED, 0,
+        "there is no store \"%.40s:\"; known are sqlite:, redis:, postgres:, mysql:, zk: and memory:", name);
+}
+
 sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
 {
     *store_out = NULL;
     const scheme *found = find_scheme(config->url->scheme);
+    return found == NULL ? refuse_scheme(config->url->scheme, error) : found->open(config, store_out, error);
+}
+
+sneck_status snk_store_setup(const snk_store_config *config, bool *needed_out, sneck_error *error)
+{
+    snk_store *store = NULL;
+    const scheme *found = find_scheme(config->url->scheme);
+    *needed_out = found != NULL && found->setup != NULL;
     if (found == NULL)
-        return snk_fail(
-            error, SNECK_UNSUPPORTED, 0,
-            "there is no store \"%.40s:\"; known are sqlite:, redis:, zk: and memory:", config->url->scheme);
-    return found->open(config, store_out, error);
+        return refuse_scheme(config->url->scheme, error);
+    if (found->setup != NULL)
+        return found->setup(config, error);
+    sneck_status status = found->open(config, &store, error);
+    if (status == SNECK_OK)
+        store->ops->close(store);
+    return status;
+}
+
+const char *snk_store_setup_text(const char *scheme_name)
+{
+    const scheme *found = find_scheme(scheme_name);
+    return found == NULL ? NULL : found->setup_text;
 }
 
 void snk_store_submit(snk_store *store, snk_call *call)

@@ -203,6 +203,15 @@ typedef struct snk_store_config {
 /* Opens the store that the URL names. */
 sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 
+/*
+ * Prepares what the store that the URL names needs (tables, on an SQL server), or brings it up to date. `*needed_out` is
+ * false when this kind of store needs nothing.
+ */
+sneck_status snk_store_setup(const snk_store_config *config, bool *needed_out, sneck_error *error);
+
+/* The statements that this runs, or NULL: nothing is to be prepared, or not by statements. */
+const char *snk_store_setup_text(const char *scheme);
+
 /* Hands a call over; see snk_call. */
 void snk_store_submit(snk_store *store, snk_call *call);
 
@@ -219,6 +228,10 @@ const char *const *snk_store_keys(const char *scheme);
 sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_postgres_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_postgres_setup(const snk_store_config *config, sneck_error *error);
+sneck_status snk_mysql_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_mysql_setup(const snk_store_config *config, sneck_error *error);
 sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 /* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
 sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);

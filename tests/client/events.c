@@ -110,8 +110,9 @@ static void test_renewal_and_loss_are_told(void **state)
     sneck_lock *lock = test_mutex(bed->client, "a", &options);
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     await_count(&self, 2);
+    int fd = sneck_lost_fd(lock);
     test_break(bed->client, "a");
-    assert_true(test_readable(sneck_lost_fd(lock), TEST_PATIENCE_MS));
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
     await_text(&self, "a:broken ");
     EXPECT(SNECK_LOST, sneck_release(lock, &error));
     sneck_lock_free(lock);

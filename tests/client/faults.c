@@ -191,6 +191,8 @@ static void test_an_asynchronous_wait_ends_on_time_while_the_store_hangs(void **
 static void test_renewals_go_out_in_batches(void **state)
 {
     test_bed *bed = *state;
+    if (strstr(bed->url, "mode=row") != NULL)
+        return; /* each hold has a connection of its own, and they are renewed one by one */
     sneck_error error;
     test_faulty *faulty = test_make_faulty(bed->client);
     sneck_lock_options options = leased(60000, 300);

@@ -144,8 +144,9 @@ static sneck_status do_other(void *context, sneck_lock *lock)
 
 static sneck_status lose_it(void *context, sneck_lock *lock)
 {
+    int fd = sneck_lost_fd(lock);
     test_break(context, "a");
-    assert_true(test_readable(sneck_lost_fd(lock), TEST_PATIENCE_MS));
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
     return SNECK_OK;
 }
 

@@ -195,9 +195,7 @@ static void test_fair_waiters_are_served_in_the_order_they_came(void **state)
     for (unsigned i = 0; i < 8; i++) {
         places[i] = (place){ .caller = { .lock = lock }, .served = &served };
         assert_int_equal(pthread_create(&places[i].caller.thread, NULL, take_place, &places[i]), 0);
-        int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
-        while (test_queue_in_store(bed->client, "a") != i + 1)
-            assert_true(test_now_ms() < until_ms);
+        await_queue(bed, i + 1);
     }
     EXPECT(SNECK_OK, sneck_release(lock, &error));
     for (unsigned i = 0; i < 8; i++) {

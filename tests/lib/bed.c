@@ -8,6 +8,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#if SNK_WITH_MYSQL
+#include "mysql_bed.h"
+#endif
+#if SNK_WITH_POSTGRES
+#include "postgres_bed.h"
+#endif
 #include "redis_bed.h"
 
 /* ---- Beds ---- */
@@ -61,6 +67,52 @@ static int make_redis(void **state)
     return 0;
 }
 
+#if SNK_WITH_POSTGRES
+static postgres_bed postgres;
+
+static int make_on_postgres(void **state, const char *keys)
+{
+    test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return -1;
+    if (postgres.server.pid == 0)
+        postgres_bed_start(&postgres);
+    postgres_bed_clear(&postgres);
+    (void)snprintf(bed->url, sizeof bed->url, "%s", postgres_bed_url(&postgres, keys));
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
+}
+
+static int make_postgres(void **state)
+{
+    return make_on_postgres(state, NULL);
+}
+
+static int make_postgres_row(void **state)
+{
+    return make_on_postgres(state, "mode=row");
+}
+#endif
+
+#if SNK_WITH_MYSQL
+static mysql_bed mysql;
+
+static int make_mysql(void **state)
+{
+    test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return -1;
+    if (mysql.server.pid == 0)
+        mysql_bed_start(&mysql);
+    mysql_bed_clear(&mysql);
+    (void)snprintf(bed->url, sizeof bed->url, "%s", mysql_bed_url(&mysql, NULL));
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
+}
+#endif
+
 static void remove_directory(const char *directory)
 {
     DIR *listing = opendir(directory);
@@ -97,27 +149,63 @@ static struct CMUnitTest test_on(const struct CMUnitTest *test, const char *stor
     };
 }
 
-int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
+typedef struct store_choice {
+    const char *name;
+    CMFixtureFunction make;
+    bool mutexes_only; /* it has no other kinds of locks */
+} store_choice;
+
+static const store_choice stores[] = {
+    { .name = "memory", .make = make_memory },
+    { .name = "sqlite", .make = make_sqlite },
+    { .name = "redis", .make = make_redis },
+#if SNK_WITH_MYSQL
+    { .name = "mysql", .make = make_mysql },
+#endif
+#if SNK_WITH_POSTGRES
+    { .name = "postgres", .make = make_postgres },
+    { .name = "postgres row", .make = make_postgres_row, .mutexes_only = true },
+#endif
+};
+
+#define STORES (sizeof stores / sizeof stores[0])
+
+static int run_group(const struct CMUnitTest tests[], size_t count, bool other_kinds)
 {
-    static const struct {
-        const char *name;
-        CMFixtureFunction make;
-    } stores[] = { { "memory", make_memory }, { "sqlite", make_sqlite }, { "redis", make_redis } };
-    enum {
-        STORES = sizeof stores / sizeof stores[0]
-    };
     struct CMUnitTest *all = calloc(STORES * count, sizeof *all);
+    size_t made = 0;
     if (all == NULL)
         return 1;
-    for (size_t i = 0; i < STORES * count; i++)
-        all[i] = test_on(&tests[i % count], stores[i / count].name, stores[i / count].make);
-    int failed = _cmocka_run_group_tests("client", all, STORES * count, NULL, NULL);
-    for (size_t i = 0; i < STORES * count; i++)
+    for (size_t i = 0; i < STORES * count; i++) {
+        const store_choice *store = &stores[i / count];
+        if (!other_kinds || !store->mutexes_only)
+            all[made++] = test_on(&tests[i % count], store->name, store->make);
+    }
+    int failed = _cmocka_run_group_tests("client", all, made, NULL, NULL);
+    for (size_t i = 0; i < made; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+#if SNK_WITH_MYSQL
+    if (mysql.server.pid != 0)
+        mysql_bed_stop(&mysql);
+#endif
+#if SNK_WITH_POSTGRES
+    if (postgres.server.pid != 0)
+        postgres_bed_stop(&postgres);
+#endif
     return failed;
+}
+
+int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
+{
+    return run_group(tests, count, false);
+}
+
+int test_run_kinds_on_stores(const struct CMUnitTest tests[], size_t count)
+{
+    return run_group(tests, count, true);
 }
 
 sneck_client *test_open(const test_bed *bed, const sneck_client_options *options)

@@ -20,6 +20,8 @@ typedef struct test_bed {
 
 /* Runs each of the tests, which take a test_bed as their state, on each store. The result is for main to return. */
 int test_run_on_stores(const struct CMUnitTest tests[], size_t count);
+/* The same for tests of more than mutexes: stores that have nothing else are left out. */
+int test_run_kinds_on_stores(const struct CMUnitTest tests[], size_t count);
 
 /* Opens a client on the bed's store (for memory: on one of its own). Fails the test when it cannot. */
 sneck_client *test_open(const test_bed *bed, const sneck_client_options *options);

@@ -3,6 +3,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#if SNK_WITH_MYSQL
+#include "mysql_bed.h"
+#endif
+#if SNK_WITH_POSTGRES
+#include "postgres_bed.h"
+#endif
 #include "redis_bed.h"
 #include "redis_fleet.h"
 #include "store/memory/memory.h"
@@ -63,6 +69,46 @@ static void open_redis_string(clients *world)
     open_redis(world, "layout=string");
 }
 
+#if SNK_WITH_POSTGRES
+static postgres_bed postgres;
+
+static void open_postgres(clients *world, const char *keys)
+{
+    if (postgres.server.pid == 0)
+        postgres_bed_start(&postgres);
+    postgres_bed_clear(&postgres);
+    world->a = test_store(postgres_bed_url(&postgres, keys));
+    world->b = test_store(postgres_bed_url(&postgres, keys));
+    world->c = test_store(postgres_bed_url(&postgres, keys));
+    world->d = test_store(postgres_bed_url(&postgres, keys));
+}
+
+static void open_postgres_lease(clients *world)
+{
+    open_postgres(world, "mode=lease");
+}
+
+static void open_postgres_row(clients *world)
+{
+    open_postgres(world, "mode=row");
+}
+#endif
+
+#if SNK_WITH_MYSQL
+static mysql_bed mysql;
+
+static void open_mysql(clients *world)
+{
+    if (mysql.server.pid == 0)
+        mysql_bed_start(&mysql);
+    mysql_bed_clear(&mysql);
+    world->a = test_store(mysql_bed_url(&mysql, NULL));
+    world->b = test_store(mysql_bed_url(&mysql, NULL));
+    world->c = test_store(mysql_bed_url(&mysql, NULL));
+    world->d = test_store(mysql_bed_url(&mysql, NULL));
+}
+#endif
+
 #if SNK_HAS_ZOOKEEPER
 static void open_zookeeper(clients *world)
 {
@@ -96,6 +142,13 @@ static void open_redis_cluster(clients *world)
 
 static const store_kind kinds[] = {
     { .name = "redis cluster", .open = open_redis_cluster },
+#if SNK_WITH_MYSQL
+    { .name = "mysql", .open = open_mysql },
+#endif
+#if SNK_WITH_POSTGRES
+    { .name = "postgres lease", .open = open_postgres_lease },
+    { .name = "postgres row", .open = open_postgres_row },
+#endif
     { .name = "redis hash", .open = open_redis_hash },
     { .name = "redis string", .open = open_redis_string },
     { .name = "memory", .open = open_memory },
@@ -251,6 +304,14 @@ static int run(const char *group, const struct CMUnitTest tests[], size_t count,
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+#if SNK_WITH_MYSQL
+    if (mysql.server.pid != 0)
+        mysql_bed_stop(&mysql);
+#endif
+#if SNK_WITH_POSTGRES
+    if (postgres.server.pid != 0)
+        postgres_bed_stop(&postgres);
+#endif
     if (zookeeper.pid != 0)
         zookeeper_server_stop(&zookeeper);
     fleet_stop(&cluster);

@@ -7,6 +7,8 @@
 #include "store_bed.h"
 
 #define MS SNK_NS_PER_MS
+/* A lease that is to end: long enough for what must happen before, on a slow store. */
+#define SOON_MS 500
 
 /* ---- acquire ---------------------------------------------------------------------------------------------------- */
 
@@ -139,7 +141,7 @@ static void test_a_hold_whose_lease_has_ended_is_gone_for_good(void **state)
 {
     clients *world = *state;
     snk_id claim = test_id();
-    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = 20 }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = SOON_MS }), SNK_ANSWER_HELD);
     await_free(world->b, "x");
     expect(test_renew(world->a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
     expect(test_release(world->a, "x", &claim), SNK_ANSWER_GONE);
@@ -279,7 +281,7 @@ static void test_a_waiter_whose_lease_has_ended_is_passed_over(void **state)
     clients *world = *state;
     snk_id holder = test_must_hold(world->a, "x");
     snk_id first = test_id();
-    expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = 20, .queue = true }), SNK_ANSWER_QUEUED);
+    expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = SOON_MS, .queue = true }), SNK_ANSWER_QUEUED);
     snk_id second = test_must_queue(world->c, "x", NULL);
     await_waiters(world->d, "x", 1);
     expect(test_release(world->a, "x", &holder), SNK_ANSWER_DONE);
@@ -719,6 +721,8 @@ static void test_a_sleep_ends_at_its_limit(void **state)
         sleeper sleeping = { .store = world->b, .ticket = tickets[i], .limit_ms = 20 };
         int64_t before_ns = snk_now_ns();
         (void)sleep_in_store(&sleeping);
+        if (sleeping.news && !world->b->traits.pushes_wakeups)
+            continue; /* nobody is told there, and it was time to look */
         assert_false(sleeping.news);
         assert_true(snk_now_ns() - before_ns >= 19 * MS);
     }

@@ -479,7 +479,7 @@ static void test_what_a_dead_one_took_goes_to_the_next(void **state)
     store_bed_needs(world, SNK_MODE_TAKE);
     (void)set_permits(world->a, 1);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = takes(1) }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .grip = takes(1) }),
            SNK_ANSWER_HELD);
     snk_id next = must_queue(world->b, "x", takes(1));
     int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;

@@ -1,0 +1,421 @@
+/* Servers that crash, freeze, refuse and turn away; sessions that are ended; deadlocks and serialization failures. */
+#include "test.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "bed.h"
+#include "claims.h"
+#include "postgres_bed.h"
+
+static sneck_client *open_with(const postgres_bed *bed, const char *keys, int64_t lease_ms)
+{
+    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
+    options.lease_ms = lease_ms;
+    return postgres_bed_open(bed, keys, &options);
+}
+
+/* Ends every session of our clients. */
+static void end_sessions(postgres_bed *bed, const char *which)
+{
+    postgres_bed_do(bed, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'sneck' AND %s",
+                    which);
+}
+
+typedef struct waiter {
+    sneck_lock *lock;
+    pthread_t thread;
+    sneck_status status;
+    sneck_error error;
+    uint64_t token;
+    int64_t at_ms;
+} waiter;
+
+static void *acquire(void *argument)
+{
+    waiter *self = argument;
+    self->status = sneck_acquire(self->lock, TEST_PATIENCE_MS, &self->error);
+    self->at_ms = test_now_ms();
+    self->token = sneck_token(self->lock);
+    if (self->status == SNECK_OK)
+        (void)sneck_release(self->lock, NULL);
+    return NULL;
+}
+
+static void start_waiting(waiter *self, postgres_bed *bed, sneck_lock *lock)
+{
+    self->lock = lock;
+    assert_int_equal(pthread_create(&self->thread, NULL, acquire, self), 0);
+    postgres_bed_await(bed, "SELECT count(*) FROM sneck_queue", 1);
+}
+
+static void expect_served(waiter *self)
+{
+    assert_int_equal(pthread_join(self->thread, NULL), 0);
+    test_expect(SNECK_OK, self->status, &self->error, "sneck_acquire");
+}
+
+/* ---- The server ---- */
+
+static void test_a_hold_survives_a_crash_of_the_server_within_its_lease(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, NULL, 20000);
+    sneck_client *other = open_with(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    sneck_lock *rival = test_mutex(other, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    uint64_t token = sneck_token(lock);
+    postgres_bed_crash(bed);
+    assert_int_not_equal(sneck_extend(lock, 20000, &error), SNECK_OK);
+    sneck_status refused = sneck_acquire(rival, 0, &error);
+    assert_true(refused == SNECK_UNAVAILABLE || refused == SNECK_UNKNOWN);
+    postgres_bed_restart(bed);
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (sneck_extend(lock, 20000, &error) != SNECK_OK)
+        assert_true(test_now_ms() < limit_ms);
+    EXPECT(SNECK_BUSY, sneck_acquire(rival, 0, &error));
+    assert_true(sneck_is_held(lock) && sneck_token(lock) == token);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(rival, 0, &error));
+    assert_true(sneck_token(rival) > token);
+    sneck_lock_free(lock);
+    sneck_lock_free(rival);
+    sneck_close(client);
+    sneck_close(other);
+}
+
+static void test_waiters_wait_out_a_crash(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, NULL, 20000);
+    sneck_client *other = open_with(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    waiter self;
+    start_waiting(&self, bed, test_mutex(other, "a", NULL));
+    postgres_bed_crash(bed);
+    postgres_bed_restart(bed);
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (sneck_extend(lock, 20000, &error) != SNECK_OK)
+        assert_true(test_now_ms() < limit_ms);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    expect_served(&self);
+    sneck_lock_free(lock);
+    sneck_lock_free(self.lock);
+    sneck_close(client);
+    sneck_close(other);
+}
+
+static void test_a_server_frozen_past_the_lease_is_loss_in_time_and_nothing_stays(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, "timeout=300", 1000);
+    sneck_client *other = open_with(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    sneck_lock *rival = test_mutex(other, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    uint64_t token = sneck_token(lock);
+    int fd = sneck_lost_fd(lock);
+    postgres_server_freeze(&bed->server);
+    assert_true(test_readable(fd, 1000)); /* the lease is not over yet, wherever it is counted */
+    assert_false(sneck_is_held(lock));
+    postgres_bed_pause(300);
+    postgres_server_thaw(&bed->server);
+    EXPECT(SNECK_OK, sneck_acquire(rival, TEST_PATIENCE_MS, &error));
+    assert_true(sneck_token(rival) > token);
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    assert_true(sneck_is_held(rival)); /* what was on its way from the frozen times changes nothing */
+    EXPECT(SNECK_OK, sneck_release(rival, &error));
+    postgres_bed_await(bed, "SELECT count(*) FROM sneck_hold", 0);
+    sneck_lock_free(lock);
+    sneck_lock_free(rival);
+    sneck_close(client);
+    sneck_close(other);
+}
+
+static void test_a_server_that_takes_no_writes_grants_nothing_and_costs_no_hold(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    sneck_lock *another = test_mutex(client, "b", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    postgres_bed_do(bed, "SET default_transaction_read_only = off");
+    postgres_bed_do(bed, "ALTER DATABASE locks SET default_transaction_read_only = on");
+    end_sessions(bed, "true");
+    EXPECT(SNECK_UNAVAILABLE, sneck_acquire(another, 0, &error));
+    assert_non_null(strstr(error.message, "25006"));
+    EXPECT(SNECK_UNAVAILABLE, sneck_extend(lock, 20000, &error));
+    assert_true(sneck_is_held(lock));
+    postgres_bed_do(bed, "ALTER DATABASE locks RESET default_transaction_read_only");
+    EXPECT(SNECK_OK, sneck_extend(lock, 20000, &error));
+    EXPECT(SNECK_OK, sneck_acquire(another, 0, &error));
+    sneck_lock_free(lock);
+    sneck_lock_free(another);
+    sneck_close(client);
+}
+
+static void test_of_several_servers_the_one_that_takes_writes_is_found_also_after_a_failover(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    postgres_server standby;
+    assert_true(postgres_server_start_standby(&standby, &bed->server));
+    char url[256];
+    (void)snprintf(url, sizeof url, "postgres://sneck:secret@127.0.0.1:%d,127.0.0.1:%d/locks", standby.port,
+                   bed->server.port);
+    sneck_client *client = NULL;
+    EXPECT(SNECK_OK, sneck_open(url, NULL, &client, &error));
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    uint64_t token = sneck_token(lock);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    /* The standby alone can be looked at, and gives nothing. */
+    sneck_client *reader = NULL;
+    EXPECT(SNECK_OK, sneck_open(postgres_bed_url_at(standby.port, NULL), NULL, &reader, &error));
+    sneck_lock *refused = test_mutex(reader, "a", NULL);
+    EXPECT(SNECK_UNAVAILABLE, sneck_acquire(refused, 0, &error));
+    assert_false(test_is_held_in_store(reader, "a"));
+    sneck_lock_free(refused);
+    sneck_close(reader);
+    /* It takes over. */
+    postgres_bed_crash(bed);
+    postgres_bed promoted = { .server = standby };
+    promoted.admin = postgres_bed_connect(&promoted, "postgres");
+    postgres_bed_do(&promoted, "SELECT pg_promote()");
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (sneck_acquire(lock, 0, &error) != SNECK_OK)
+        assert_true(test_now_ms() < limit_ms);
+    assert_true(sneck_token(lock) > token);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(client);
+    postgres_bed_stop(&promoted);
+    postgres_bed_restart(bed);
+}
+
+/* ---- Sessions ---- */
+
+static void test_holders_and_waiters_outlive_their_sessions(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, NULL, 20000);
+    sneck_client *other = open_with(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    waiter self;
+    start_waiting(&self, bed, test_mutex(other, "a", NULL));
+    end_sessions(bed, "true");
+    assert_true(sneck_is_held(lock));
+    EXPECT(SNECK_OK, sneck_extend(lock, 20000, &error)); /* a session that was idle is seen to be gone, and replaced */
+    int64_t released_ms = test_now_ms();
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    expect_served(&self);
+    assert_true(self.at_ms - released_ms < 5000); /* long before its next look, a third of the lease */
+    sneck_lock_free(lock);
+    sneck_lock_free(self.lock);
+    sneck_close(client);
+    sneck_close(other);
+}
+
+static void test_a_message_that_was_lost_with_its_session_is_made_good(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, NULL, 60000);
+    sneck_client *other = open_with(bed, NULL, 60000);
+    for (int i = 0; i < 3; i++) {
+        sneck_lock *lock = test_mutex(client, "a", NULL);
+        EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+        waiter self;
+        start_waiting(&self, bed, test_mutex(other, "a", NULL));
+        postgres_bed_await(bed, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'", 1);
+        /* In one transaction with the release: the message has nobody to go to. */
+        postgres_bed_do(bed,
+                        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%%'");
+        int64_t released_ms = test_now_ms();
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
+        expect_served(&self);
+        assert_true(self.at_ms - released_ms < 2000);
+        sneck_lock_free(lock);
+        sneck_lock_free(self.lock);
+    }
+    sneck_close(client);
+    sneck_close(other);
+}
+
+static void test_forged_messages_grant_nothing(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, NULL, 20000);
+    sneck_client *other = open_with(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    waiter self;
+    start_waiting(&self, bed, test_mutex(other, "a", NULL));
+    postgres_bed_do(bed, "SELECT pg_notify('sneck_' || client, claim::text) FROM sneck_queue");
+    postgres_bed_do(bed, "SELECT pg_notify('sneck_' || client, repeat('x', 7000)) FROM sneck_queue");
+    postgres_bed_do(bed, "SELECT pg_notify('sneck_' || client, '') FROM sneck_queue");
+    postgres_bed_do(bed, "SELECT pg_notify('sneck_' || client, gen_random_uuid()::text) FROM sneck_queue");
+    postgres_bed_pause(100);
+    assert_true(sneck_is_held(lock));
+    assert_int_equal(postgres_bed_number(bed, "SELECT count(*) FROM sneck_queue"), 1);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    expect_served(&self);
+    sneck_lock_free(lock);
+    sneck_lock_free(self.lock);
+    sneck_close(client);
+    sneck_close(other);
+}
+
+/* ---- Statements that fail and may be tried again ---- */
+
+static void test_serialization_failures_are_tried_again(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    postgres_bed_do(bed, "CREATE SEQUENCE troubles;"
+                         "CREATE FUNCTION trouble() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN"
+                         " IF nextval('sneck.troubles') %% 4 <> 0 THEN"
+                         "  RAISE EXCEPTION 'made by a test' USING ERRCODE = '40001';"
+                         " END IF; RETURN NEW; END $$;"
+                         "CREATE TRIGGER trouble BEFORE UPDATE ON sneck_state FOR EACH ROW EXECUTE FUNCTION trouble()");
+    for (int i = 0; i < 5; i++) {
+        EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
+    }
+    assert_true(postgres_bed_number(bed, "SELECT last_value FROM troubles") >= 40);
+    postgres_bed_do(bed, "DROP TRIGGER trouble ON sneck_state; DROP FUNCTION trouble; DROP SEQUENCE troubles");
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+typedef struct renewal {
+    snk_store *store;
+    snk_id claims[2];
+    snk_answer answers[2];
+} renewal;
+
+static void ignore(snk_call *call)
+{
+    (void)call;
+}
+
+static void *renew_both(void *argument)
+{
+    renewal *self = argument;
+    static const char *const names[] = { "a", "b" };
+    snk_claim claims[2];
+    for (int i = 0; i < 2; i++)
+        claims[i] = (snk_claim){
+            .name = names[i],
+            .send = { .ask = SNK_ASK_RENEW, .claim = self->claims[i], .lease_ns = TEST_LEASE_MS * SNK_NS_PER_MS }
+        };
+    snk_call call = { .claims = claims, .answers = self->answers, .count = 2, .done = ignore };
+    snk_store_submit(self->store, &call);
+    return NULL;
+}
+
+static void run(PGconn *connection, const char *sql)
+{
+    PGresult *result = PQexec(connection, sql);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(connection));
+    PQclear(result);
+}
+
+/* A program locks two of our rows in the wrong order, while a client renews both in one statement. */
+static void test_a_deadlock_is_tried_again(void **state)
+{
+    postgres_bed *bed = *state;
+    renewal self = { .store = test_store(postgres_bed_url(bed, NULL)) };
+    self.claims[0] = test_must_hold(self.store, "a");
+    self.claims[1] = test_must_hold(self.store, "b");
+    long long before = postgres_bed_number(bed, "SELECT deadlocks FROM pg_stat_database WHERE datname = 'locks'");
+    PGconn *program = postgres_bed_connect(bed, "postgres");
+    run(program, "SET deadlock_timeout = '60s'"); /* not this one is to give way */
+    run(program, "BEGIN");
+    run(program, "SELECT FROM sneck_state WHERE resource_name = 'lock:b' FOR UPDATE");
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, renew_both, &self), 0);
+    postgres_bed_await(bed,
+                       "SELECT count(*) FROM pg_stat_activity WHERE usename = 'sneck' AND wait_event_type = 'Lock'", 1);
+    run(program, "SELECT FROM sneck_state WHERE resource_name = 'lock:a' FOR UPDATE");
+    run(program, "COMMIT");
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    test_expect_kind(&self.answers[0], SNK_ANSWER_HELD);
+    test_expect_kind(&self.answers[1], SNK_ANSWER_HELD);
+    PQfinish(program);
+    test_store_close(self.store); /* and its sessions tell what they counted */
+    char sql[128];
+    (void)snprintf(sql, sizeof sql, "SELECT (deadlocks > %lld)::int FROM pg_stat_database WHERE datname = 'locks'",
+                   before);
+    postgres_bed_await(bed, sql, 1);
+}
+
+/* A statement that is held up on the server fails there, with a clear answer, before we give it up. */
+static void test_a_statement_that_is_held_up_fails_and_does_not_happen(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_with(bed, "timeout=800", 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    PGconn *program = postgres_bed_connect(bed, "postgres");
+    run(program, "BEGIN");
+    run(program, "SELECT FROM sneck_state FOR UPDATE");
+    EXPECT(SNECK_UNAVAILABLE, sneck_acquire(lock, 0, &error));
+    run(program, "COMMIT");
+    assert_int_equal(postgres_bed_number(bed, "SELECT count(*) FROM sneck_hold"), 0);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    PQfinish(program);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+/* Time limits are those of our sessions alone. */
+static void test_other_sessions_keep_their_settings(void **state)
+{
+    postgres_bed *bed = *state;
+    sneck_client *client = open_with(bed, NULL, 20000);
+    PGconn *program = postgres_bed_connect(bed, "sneck");
+    PGresult *result =
+        PQexec(program, "SELECT current_setting('statement_timeout') || current_setting('lock_timeout')");
+    assert_string_equal(PQgetvalue(result, 0, 0), "00");
+    PQclear(result);
+    PQfinish(program);
+    sneck_close(client);
+}
+
+int main(void)
+{
+#define TEST(function) cmocka_unit_test_setup_teardown(function, postgres_bed_set_up, postgres_bed_tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_a_hold_survives_a_crash_of_the_server_within_its_lease),
+        TEST(test_waiters_wait_out_a_crash),
+        TEST(test_a_server_frozen_past_the_lease_is_loss_in_time_and_nothing_stays),
+        TEST(test_a_server_that_takes_no_writes_grants_nothing_and_costs_no_hold),
+        TEST(test_holders_and_waiters_outlive_their_sessions),
+        TEST(test_a_message_that_was_lost_with_its_session_is_made_good),
+        TEST(test_forged_messages_grant_nothing),
+        TEST(test_serialization_failures_are_tried_again),
+        TEST(test_a_deadlock_is_tried_again),
+        TEST(test_a_statement_that_is_held_up_fails_and_does_not_happen),
+        TEST(test_other_sessions_keep_their_settings),
+        TEST(test_of_several_servers_the_one_that_takes_writes_is_found_also_after_a_failover),
+    };
+    return cmocka_run_group_tests(tests, NULL, postgres_bed_end);
+}
