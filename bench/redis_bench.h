@@ -97,9 +97,11 @@ static inline size_t format(by_hand *lock, bool acquire, char **command)
         snk_id_to_hex(&id, lock->claim);
     }
     const char *const acquire_words[] = { lock->claim, "30000",     "1",    "1",     "0", "grant",
-                                          "1",         lock->owner, "1234", "bench", "" };
-    const char *const release_words[] = { lock->claim, "0", "1", lock->channel, lock->message, "released" };
-    size_t more = acquire ? 11 : 6;
+                                          "1",         lock->owner, "1234", "bench", "",  "" };
+    const char *const release_words[] = {
+        lock->claim, "0", "1", lock->channel, lock->message, "released", "PUBLISH", ""
+    };
+    size_t more = acquire ? 12 : 8;
     memcpy(words + count, acquire ? acquire_words : release_words, more * sizeof *words);
     return (size_t)redisFormatCommandArgv(command, (int)(count + more), words, NULL);
 }
