@@ -31,63 +31,79 @@ static double rate_of_sneck(void)
 
 typedef struct bare {
     sqlite3 *database;
-    sqlite3_stmt *begin, *find, *grant, *drop, *commit;
+    sqlite3_stmt *begin, *read, *add, *remove, *free, *commit;
 } bare;
+
+static sqlite3_stmt *prepare_for_lock(const bare *b, snk_statement which)
+{
+    sqlite3_stmt *statement = bare_prepare(b->database, snk_sql[which]);
+    (void)sqlite3_bind_text(statement, 1, "lock:pairs", -1, SQLITE_STATIC);
+    return statement;
+}
 
 static void bare_open(bare *b, const char *file)
 {
     b->database = bare_connect(file);
     bare_run(b->database, snk_sql_schema);
-    bare_run(b->database, "INSERT INTO sneck_lock(resource_name) VALUES('lock:pairs')");
+    bare_run(b->database, "INSERT INTO sneck_lock(resource_name, place) VALUES('lock:pairs', 0)");
     b->begin = bare_prepare(b->database, snk_sql[SNK_SQL_BEGIN_WRITE]);
-    b->find = bare_prepare(b->database, snk_sql[SNK_SQL_LOCK_FIND]);
-    b->grant = bare_prepare(b->database, snk_sql[SNK_SQL_LOCK_GRANT]);
-    b->drop = bare_prepare(b->database, snk_sql[SNK_SQL_LOCK_FREE]);
+    b->read = prepare_for_lock(b, SNK_SQL_READ_FROM);
+    b->add = prepare_for_lock(b, SNK_SQL_CLAIM_ADD);
+    b->remove = prepare_for_lock(b, SNK_SQL_CLAIM_REMOVE);
+    b->free = prepare_for_lock(b, SNK_SQL_LOCK_FREE);
     b->commit = bare_prepare(b->database, snk_sql[SNK_SQL_COMMIT]);
+}
+
+/* Reads the lock, if wanted, and its claim. */
+static void bare_read(bare *b, int from_place)
+{
+    (void)sqlite3_bind_int(b->read, 2, from_place);
+    while (sqlite3_step(b->read) == SQLITE_ROW)
+        continue;
+    (void)sqlite3_reset(b->read);
 }
 
 static void bare_acquire(bare *b, int64_t token)
 {
-    static const char id[16] = "0123456789abcde";
-    sqlite3_stmt *grant = b->grant;
+    static const char record[64] = "0123456789abcdef";
+    sqlite3_stmt *add = b->add;
     bare_step(b->begin);
-    (void)sqlite3_bind_text(b->find, 1, "lock:pairs", -1, SQLITE_STATIC);
-    bare_step(b->find);
-    (void)sqlite3_bind_text(grant, 1, "lock:pairs", -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(grant, 2, token);
-    (void)sqlite3_bind_blob(grant, 3, id, sizeof id, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(grant, 4, token);
-    (void)sqlite3_bind_int64(grant, 5, token + 30000000);
-    (void)sqlite3_bind_int64(grant, 6, token);
-    (void)sqlite3_bind_int(grant, 7, 0);
-    (void)sqlite3_bind_blob(grant, 8, id, sizeof id, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(grant, 9, 1);
-    (void)sqlite3_bind_int64(grant, 10, INT64_MAX / 3);
-    (void)sqlite3_bind_int64(grant, 11, getpid());
-    (void)sqlite3_bind_text(grant, 12, "00000000-0000-4000-8000-000000000000:12345", -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(grant, 13, "hostname", -1, SQLITE_STATIC);
-    (void)sqlite3_bind_text(grant, 14, "", -1, SQLITE_STATIC);
-    bare_step(grant);
+    bare_read(b, 0);
+    (void)sqlite3_bind_int(add, 2, 1);
+    (void)sqlite3_bind_int64(add, 3, token);
+    (void)sqlite3_bind_int64(add, 4, token);
+    (void)sqlite3_bind_int(add, 5, 2);
+    (void)sqlite3_bind_int64(add, 6, token + 30 * SNK_NS_PER_S);
+    (void)sqlite3_bind_blob(add, 7, record, sizeof record, SQLITE_STATIC);
+    (void)sqlite3_bind_int64(add, 8, token);
+    (void)sqlite3_bind_int(add, 9, 0);
+    (void)sqlite3_bind_int64(add, 10, getpid());
+    (void)sqlite3_bind_text(add, 11, "00000000-0000-4000-8000-000000000000:12345", -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(add, 12, "hostname", -1, SQLITE_STATIC);
+    (void)sqlite3_bind_text(add, 13, "", -1, SQLITE_STATIC);
+    bare_step(add);
     bare_step(b->commit);
 }
 
-static void bare_release(bare *b, int64_t now)
+static void bare_release(bare *b, int64_t token)
 {
     bare_step(b->begin);
-    (void)sqlite3_bind_text(b->find, 1, "lock:pairs", -1, SQLITE_STATIC);
-    bare_step(b->find);
-    (void)sqlite3_bind_text(b->drop, 1, "lock:pairs", -1, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(b->drop, 2, now);
-    bare_step(b->drop);
+    bare_read(b, 1);
+    (void)sqlite3_bind_int(b->remove, 2, 1);
+    bare_step(b->remove);
+    (void)sqlite3_bind_int64(b->free, 2, token);
+    (void)sqlite3_bind_int64(b->free, 3, token);
+    bare_step(b->free);
     bare_step(b->commit);
 }
 
 static void bare_close(bare *b)
 {
     (void)sqlite3_finalize(b->begin);
-    (void)sqlite3_finalize(b->find);
-    (void)sqlite3_finalize(b->grant);
-    (void)sqlite3_finalize(b->drop);
+    (void)sqlite3_finalize(b->read);
+    (void)sqlite3_finalize(b->add);
+    (void)sqlite3_finalize(b->remove);
+    (void)sqlite3_finalize(b->free);
     (void)sqlite3_finalize(b->commit);
     (void)sqlite3_close(b->database);
 }

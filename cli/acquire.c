@@ -24,16 +24,12 @@ static int poll_timeout(int64_t at_ns)
 }
 
 /* Takes the signals that came; the one that is to end the wait, or 0. */
-static int read_signals(const snk_signals *signals, snk_waitline *line)
+static int read_signals(const snk_signals *signals)
 {
     int number = 0;
     while ((number = snk_signals_next(signals)) != 0) {
         if (snk_signal_ends(number))
             return number;
-        if (number == SIGTSTP) {
-            snk_waitline_clear(line);
-            (void)snk_signals_stop(SNK_STOP_SELF, SIGTSTP);
-        }
     }
     return 0;
 }
@@ -66,7 +62,7 @@ static void sleep_and_act(struct wait *wait, bool *decided_out)
         if (wait->interrupted != 0)
             leave_if_asked_again(wait->signals);
         else
-            wait->interrupted = read_signals(wait->signals, &wait->line);
+            wait->interrupted = read_signals(wait->signals);
     }
     *decided_out = ready > 0 && fds[0].revents != 0;
     if (wait->interrupted != 0 && !*decided_out)

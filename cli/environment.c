@@ -1,12 +1,11 @@
 /*
  * SNECK_HELD is for sneck itself: a line a lock, "<pid>.<start time>\t<store>\t<name>", of every `run` around the
- * command. Names and URLs have no control characters. The start time makes sure that the process with that number is
+ * command. Names and stores have no control characters. The start time makes sure that the process with that number is
  * still the same: a program that was left behind by a `run` of last week is not inside of it.
  */
 #include "environment.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,39 +14,12 @@
 
 #include "process.h"
 #include "secret.h"
+#include "store_identity.h"
 
 #define HELD "SNECK_HELD"
 
 static const char *const ours[] = { "SNECK_LOCK", "SNECK_TOKEN", "SNECK_DEADLINE_MS", "SNECK_STORE", HELD };
 #define OURS_COUNT (sizeof ours / sizeof ours[0])
-
-/* What two URLs of one store have in common: no password, no keys but prefix=, the file by its real name. */
-static char *store_identity(const char *url)
-{
-    static const char file_scheme[] = "sqlite://";
-    char real[PATH_MAX];
-    char *text = snk_secret_strip_url(url);
-    char *identity = NULL;
-    if (text == NULL)
-        return NULL;
-    const char *prefix = strstr(text, "prefix=");
-    char *query = strchr(text, '?');
-    if (query == NULL || prefix == NULL || prefix < query)
-        prefix = "";
-    size_t prefix_length = strcspn(prefix, "&");
-    size_t length = query != NULL ? (size_t)(query - text) : strlen(text);
-    char *base = strndup(text, length);
-    if (base != NULL && strncmp(base, file_scheme, strlen(file_scheme)) == 0 &&
-        realpath(base + strlen(file_scheme), real) != NULL) {
-        free(base);
-        base = strdup(real);
-    }
-    if (base == NULL || asprintf(&identity, "%s?%.*s", base, (int)prefix_length, prefix) < 0)
-        identity = NULL;
-    free(base);
-    free(text);
-    return identity;
-}
 
 /* Cuts a text at `separator`; returns what follows, or NULL. */
 static char *cut_at(char *text, char separator)
@@ -93,7 +65,7 @@ const char *snk_environment_outer_lock(const char *store_url, const char *const 
 {
     const char *held = getenv(HELD);
     char *lines = held != NULL ? strdup(held) : NULL;
-    char *identity = store_identity(store_url);
+    char *identity = snk_store_identity(store_url);
     const char *found = lines != NULL && identity != NULL ? find_held(lines, identity, names, count) : NULL;
     free(identity);
     free(lines);
@@ -105,7 +77,7 @@ static char *held_entry(const snk_environment_facts *facts)
 {
     char *entry = NULL;
     const char *before = getenv(HELD);
-    char *identity = store_identity(facts->store_url);
+    char *identity = snk_store_identity(facts->store_url);
     snk_process self = { 0 };
     (void)snk_process_read(&self, getpid()); /* without /proc nobody inside can tell that we are there */
     if (identity == NULL || asprintf(&entry, HELD "=%s", before != NULL ? before : "") < 0)

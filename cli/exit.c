@@ -18,6 +18,7 @@ int snk_exit_of(sneck_status status)
         return SNK_EXIT_CONFLICT;
     case SNECK_UNAVAILABLE:
     case SNECK_UNKNOWN:
+    case SNECK_LIMIT: /* one of the store's: the command itself comes nowhere near the library's */
         return SNK_EXIT_UNAVAILABLE;
     case SNECK_DENIED:
         return SNK_EXIT_DENIED;
@@ -27,7 +28,6 @@ int snk_exit_of(sneck_status status)
     case SNECK_UNSUPPORTED:
         return SNK_EXIT_CONFIG;
     case SNECK_NOT_OWNER:
-    case SNECK_LIMIT:
     case SNECK_NO_MEMORY:
         return SNK_EXIT_INTERNAL;
     }

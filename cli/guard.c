@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +14,7 @@
 #include "client/supervise.h"
 
 #define READY_TIMEOUT_MS 10000
-#define RESTART_PAUSE_NS (100 * SNK_NS_PER_MS) /* so that one that cannot live does not keep the machine busy */
+#define RESTART_PAUSE_NS (100 * SNK_NS_PER_MS) /* between starts, so that guards that cannot live keep nobody busy */
 #define FIRST_FREE_FD 16                       /* above the descriptors that the guard finds */
 
 bool snk_guard_init(snk_guard *guard, const snk_lockset *set, const char *store_url, int page_fd)
@@ -34,46 +36,106 @@ bool snk_guard_init(snk_guard *guard, const snk_lockset *set, const char *store_
     return true;
 }
 
-/* Runs in the child, after fork in a process with threads: only calls that are safe there. */
-static _Noreturn void become(int page_fd, int socket, int liveness_fd)
+/*
+ * Sockets between us and a guard, with the letter in them already: whatever happens to us once the guard is there, it
+ * waits for nobody.
+ */
+static bool open_sockets(const snk_guard_letter *letter, int sockets[2])
+{
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+        return false;
+    if (send(sockets[0], letter, sizeof *letter, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *letter)
+        return true;
+    int send_errno = errno;
+    close(sockets[0]);
+    close(sockets[1]);
+    errno = send_errno;
+    return false;
+}
+
+/* In a session of its own and with every signal blocked, from its first moment on. Returns 0 or an errno. */
+static int prepare(posix_spawnattr_t *attributes)
+{
+    sigset_t all;
+    sigfillset(&all);
+    (void)posix_spawnattr_setsigmask(attributes, &all);
+    return posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSID);
+}
+
+/* Where it expects its descriptors. `from` must be out of the way of where they go. Returns 0 or an errno. */
+static int place(posix_spawn_file_actions_t *actions, const int from[SNK_GUARD_FD_COUNT])
+{
+    int failure = 0;
+    for (int i = 0; i < SNK_GUARD_FD_COUNT && failure == 0; i++) {
+        int to = SNK_GUARD_PAGE_FD + i;
+        failure = from[i] >= 0 ? posix_spawn_file_actions_adddup2(actions, from[i], to)
+                               : posix_spawn_file_actions_addclose(actions, to);
+    }
+    return failure;
+}
+
+/*
+ * Not by fork: that waits for what other threads do in the store just now (see store/sqlite/forkgate.h), and we are the
+ * only ones who watch over the command until the guard does. Returns 0 or an errno.
+ */
+static int spawn(pid_t *pid_out, const int from[SNK_GUARD_FD_COUNT])
 {
     char name[] = "sneck";
     char command[] = SNK_GUARD_COMMAND;
     char *argv[] = { name, command, NULL };
-    /* First out of the way of each other, then to where they are expected, where they survive the exec. */
-    page_fd = fcntl(page_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    socket = fcntl(socket, F_DUPFD_CLOEXEC, FIRST_FREE_FD);
-    liveness_fd = liveness_fd >= 0 ? fcntl(liveness_fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD) : -1;
-    bool moved = dup2(page_fd, SNK_GUARD_PAGE_FD) >= 0 && dup2(socket, SNK_GUARD_SOCKET_FD) >= 0;
-    if (liveness_fd >= 0)
-        moved = dup2(liveness_fd, SNK_GUARD_LIVENESS_FD) >= 0 && moved;
-    else
-        close(SNK_GUARD_LIVENESS_FD);
-    if (moved)
-        execv("/proc/self/exe", argv);
-    _exit(1);
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failure = posix_spawn_file_actions_init(&actions);
+    if (failure != 0)
+        return failure;
+    failure = posix_spawnattr_init(&attributes);
+    if (failure == 0) {
+        failure = prepare(&attributes);
+        if (failure == 0)
+            failure = place(&actions, from);
+        if (failure == 0)
+            failure = posix_spawn(pid_out, "/proc/self/exe", &actions, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return failure;
+}
+
+static int spawn_with(const snk_guard *guard, int socket, pid_t *pid_out)
+{
+    int own[SNK_GUARD_FD_COUNT] = { guard->page_fd, socket, guard->liveness_fd };
+    int away[SNK_GUARD_FD_COUNT];
+    int failure = 0;
+    for (int i = 0; i < SNK_GUARD_FD_COUNT; i++) {
+        away[i] = own[i] >= 0 ? fcntl(own[i], F_DUPFD_CLOEXEC, FIRST_FREE_FD) : -1;
+        if (own[i] >= 0 && away[i] < 0)
+            failure = errno;
+    }
+    if (failure == 0)
+        failure = spawn(pid_out, away);
+    for (int i = 0; i < SNK_GUARD_FD_COUNT; i++) {
+        if (away[i] >= 0)
+            close(away[i]);
+    }
+    return failure;
 }
 
 bool snk_guard_start(snk_guard *guard)
 {
     int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0)
+    if (!open_sockets(&guard->letter, sockets))
         return false;
-    guard->pid = fork();
-    if (guard->pid == 0)
-        become(guard->page_fd, sockets[1], guard->liveness_fd);
-    int fork_errno = errno;
+    int failure = spawn_with(guard, sockets[1], &guard->pid);
     close(sockets[1]);
-    if (guard->pid < 0) {
+    if (failure != 0) {
         close(sockets[0]);
         guard->pid = 0;
-        errno = fork_errno;
+        errno = failure;
         return false;
     }
     guard->socket = sockets[0];
+    guard->started_at_ns = snk_now_ns();
     guard->start_at_ns = SNK_NEVER_NS;
-    /* It fits into the socket's buffer; if the guard is dead by now, the end of the socket will tell. */
-    (void)send(guard->socket, &guard->letter, sizeof guard->letter, MSG_NOSIGNAL);
     return true;
 }
 
@@ -97,7 +159,7 @@ bool snk_guard_is_gone(snk_guard *guard)
     close(guard->socket);
     guard->socket = -1;
     guard->pid = 0;
-    guard->start_at_ns = snk_time_add(snk_now_ns(), RESTART_PAUSE_NS);
+    guard->start_at_ns = snk_time_add(guard->started_at_ns, RESTART_PAUSE_NS);
     return true;
 }
 

@@ -20,8 +20,9 @@
 #define SNK_GUARD_PAGE_FD 3
 #define SNK_GUARD_SOCKET_FD 4
 #define SNK_GUARD_LIVENESS_FD 5 /* missing where the store has none */
+#define SNK_GUARD_FD_COUNT 3
 
-/* What is said on the socket: first a letter to the guard, then a byte each way. */
+/* What is said on the socket: a letter to the guard, which is there before the guard is, then a byte each way. */
 #define SNK_GUARD_READY 'r'
 #define SNK_GUARD_DONE 'd' /* everything is released: go away */
 
@@ -36,10 +37,11 @@ typedef struct snk_guard_letter {
 } snk_guard_letter;
 
 typedef struct snk_guard {
-    pid_t pid;           /* 0: there is none */
-    int socket;          /* -1: there is none */
-    int page_fd;         /* borrowed */
-    int liveness_fd;     /* borrowed from the client; -1: the store has none */
+    pid_t pid;       /* 0: there is none */
+    int socket;      /* -1: there is none */
+    int page_fd;     /* borrowed */
+    int liveness_fd; /* borrowed from the client; -1: the store has none */
+    int64_t started_at_ns;
     int64_t start_at_ns; /* when another one is to be started; SNK_NEVER_NS while there is one */
     snk_guard_letter letter;
 } snk_guard;

@@ -48,12 +48,12 @@ struct watch {
     snk_stop stop;
 };
 
-/* Reads the whole letter. False when sneck died before it was written. */
+/* Reads the whole letter, without waiting for anybody. False when it is not there: then there is nothing to release. */
 static bool read_letter(snk_guard_letter *letter)
 {
     size_t used = 0;
     while (used < sizeof *letter) {
-        ssize_t length = recv(SNK_GUARD_SOCKET_FD, (char *)letter + used, sizeof *letter - used, 0);
+        ssize_t length = recv(SNK_GUARD_SOCKET_FD, (char *)letter + used, sizeof *letter - used, MSG_DONTWAIT);
         if (length == 0 || (length < 0 && errno != EINTR))
             return false;
         used += length > 0 ? (size_t)length : 0;
@@ -185,7 +185,6 @@ int snk_guard_process(void)
     watch.timer_fd = snk_timer_open();
     watch.stop.kill_after_ns = watch.page->kill_after_ns;
     watch.letter_is_whole = read_letter(&watch.letter);
-    watch.sneck_is_dead = !watch.letter_is_whole;
     char ready = SNK_GUARD_READY;
     (void)send(SNK_GUARD_SOCKET_FD, &ready, 1, MSG_NOSIGNAL);
     watch_deadline(&watch);

@@ -74,11 +74,8 @@ static bool was_asked_to_end(const struct holder *holder)
 {
     bool asked = false;
     int number = 0;
-    while ((number = snk_signals_next(holder->signals)) != 0) {
+    while ((number = snk_signals_next(holder->signals)) != 0)
         asked = asked || snk_signal_ends(number);
-        if (number == SIGTSTP)
-            (void)snk_signals_stop(SNK_STOP_SELF, SIGTSTP);
-    }
     return asked;
 }
 

@@ -15,11 +15,18 @@
 #include "open_store.h"
 #include "timer.h"
 
+/* Whether the terminal is for the command: nobody else of our group may need it, such as the script that started us. */
+static bool may_have_terminal(const snk_supervisor *supervisor)
+{
+    return supervisor->terminal.fd >= 0 && !snk_group_has_company() &&
+           !snk_signals_ignore_interrupt(supervisor->job->signals);
+}
+
 static bool open_parts(snk_supervisor *supervisor)
 {
     const snk_job *job = supervisor->job;
     snk_terminal_open(&supervisor->terminal);
-    supervisor->wants_terminal = supervisor->terminal.fd >= 0 && !snk_group_has_company();
+    supervisor->wants_terminal = may_have_terminal(supervisor);
     supervisor->timer_fd = snk_timer_open();
     supervisor->page = snk_page_new(&supervisor->page_fd);
     if (supervisor->timer_fd < 0 || supervisor->page == NULL)
@@ -97,6 +104,7 @@ int snk_launch(snk_supervisor *supervisor)
 {
     if (!open_parts(supervisor))
         return fail_start(supervisor, "cannot prepare the command");
+    snk_signals_watch_stop(supervisor->job->signals, true); /* from now on it is for the command */
     if (!fork_child(supervisor))
         return fail_start(supervisor, "cannot start the command");
     int code = start_guard(supervisor);

@@ -5,11 +5,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/nearest.h"
 #include "command.h"
 #include "exit.h"
 #include "guard.h"
 #include "guard_process.h"
-#include "nearest.h"
 #include "output.h"
 
 static int unknown_command(const snk_cli *cli, const char *name)

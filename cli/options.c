@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/duration.h"
+#include "base/nearest.h"
 #include "exit.h"
 #include "help.h"
-#include "nearest.h"
 #include "output.h"
 #include "secret.h"
 

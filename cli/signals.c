@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* Forwarded, unless the caller had them ignored: then neither we nor the command are to hear of them. */
-static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP };
+static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH };
 
 static bool is_ignored(int number)
 {
@@ -20,20 +20,19 @@ bool snk_signals_open(snk_signals *signals)
 {
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     struct sigaction usual = { .sa_handler = SIG_DFL };
-    sigset_t watched;
-    sigemptyset(&watched);
+    sigemptyset(&signals->watched);
     for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++) {
         if (!is_ignored(forwarded[i]))
-            sigaddset(&watched, forwarded[i]);
+            sigaddset(&signals->watched, forwarded[i]);
     }
-    sigaddset(&watched, SIGCHLD);
-    sigaddset(&watched, SIGCONT);
+    sigaddset(&signals->watched, SIGCHLD);
+    sigaddset(&signals->watched, SIGCONT);
     /* Not watched, but blocked: then a process in the background may hand the terminal over, and write to it. */
-    sigset_t blocked = watched;
+    sigset_t blocked = signals->watched;
     sigaddset(&blocked, SIGTTIN);
     sigaddset(&blocked, SIGTTOU);
 
-    signals->fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    signals->fd = signalfd(-1, &signals->watched, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals->fd < 0)
         return false;
     pthread_sigmask(SIG_BLOCK, &blocked, &signals->original_mask);
@@ -49,6 +48,33 @@ void snk_signals_close(snk_signals *signals)
     signals->fd = -1;
 }
 
+bool snk_signals_ignore_interrupt(const snk_signals *signals)
+{
+    return sigismember(&signals->watched, SIGINT) == 0;
+}
+
+static sigset_t only(int number)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    return set;
+}
+
+void snk_signals_watch_stop(snk_signals *signals, bool watch)
+{
+    sigset_t stop = only(SIGTSTP);
+    if (is_ignored(SIGTSTP))
+        return;
+    if (watch)
+        sigaddset(&signals->watched, SIGTSTP);
+    else
+        sigdelset(&signals->watched, SIGTSTP);
+    (void)signalfd(signals->fd, &signals->watched, 0); /* fails for wrong arguments only */
+    if (sigismember(&signals->original_mask, SIGTSTP) == 0)
+        pthread_sigmask(watch ? SIG_BLOCK : SIG_UNBLOCK, &stop, NULL);
+}
+
 int snk_signals_next(const snk_signals *signals)
 {
     struct signalfd_siginfo info;
@@ -62,17 +88,22 @@ void snk_signals_restore(const snk_signals *signals)
     sigprocmask(SIG_SETMASK, &signals->original_mask, NULL);
 }
 
-bool snk_signals_stop(snk_stop_whom whom, int number)
+bool snk_signals_continue_waits(void)
 {
-    sigset_t one;
-    sigset_t before;
     sigset_t pending;
-    sigemptyset(&one);
-    sigaddset(&one, number);
-    kill(whom == SNK_STOP_GROUP ? 0 : getpid(), number);
-    pthread_sigmask(SIG_UNBLOCK, &one, &before); /* here we are stopped */
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
+}
+
+bool snk_signals_stop_group(int number)
+{
+    sigset_t before;
+    sigset_t stop = only(number);
+    if (snk_signals_continue_waits())
+        return true; /* a stop would take it away, and whoever sent it would not know */
+    pthread_sigmask(SIG_UNBLOCK, &stop, &before);
+    kill(0, number); /* here we are stopped */
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return snk_signals_continue_waits();
 }
 
 bool snk_signal_ends(int number)

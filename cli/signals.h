@@ -10,17 +10,24 @@
 
 typedef struct snk_signals {
     int fd; /* readable while a signal waits; -1: not open */
+    sigset_t watched;
     sigset_t original_mask;
     struct sigaction original_pipe;
     struct sigaction original_child;
 } snk_signals;
 
 /*
- * Blocks HUP INT QUIT TERM USR1 USR2 WINCH TSTP, as far as they are not ignored (nohup, background jobs), and CHLD
- * CONT TTIN TTOU. SIGPIPE is ignored. False with errno.
+ * Blocks HUP INT QUIT TERM USR1 USR2 WINCH, as far as they are not ignored (nohup, background jobs), and CHLD CONT TTIN
+ * TTOU. SIGPIPE is ignored. TSTP stops us as it stops any program. False with errno.
  */
 bool snk_signals_open(snk_signals *signals);
 void snk_signals_close(snk_signals *signals);
+
+/* True when the caller had INT ignored, as a shell without job control does for what it starts in the background. */
+bool snk_signals_ignore_interrupt(const snk_signals *signals);
+
+/* Whether a TSTP is to be read like the others, unless it is ignored, instead of stopping us. */
+void snk_signals_watch_stop(snk_signals *signals, bool watch);
 
 /* Takes the next signal that came; 0 when there is none. */
 int snk_signals_next(const snk_signals *signals);
@@ -28,17 +35,15 @@ int snk_signals_next(const snk_signals *signals);
 /* In a child process just before exec: everything as it was before snk_signals_open. Safe after fork. */
 void snk_signals_restore(const snk_signals *signals);
 
-/* Who is to stop: we have heard of it like everybody in our process group, or nobody of it but us has. */
-typedef enum snk_stop_whom {
-    SNK_STOP_SELF,
-    SNK_STOP_GROUP
-} snk_stop_whom;
+/* True while a CONT waits to be read. */
+bool snk_signals_continue_waits(void);
 
 /*
- * Stops this process, and with SNK_STOP_GROUP its whole process group, by TSTP, TTIN or TTOU, and returns when it is
- * continued. False when it was not stopped at all (nobody is there who could continue it).
+ * Stops our whole process group, ourselves with it, by TSTP, TTIN or TTOU, and returns when we were continued: the CONT
+ * that did it waits to be read then. If one waits already nobody is stopped. False when we could not be stopped, because
+ * nobody is there who could continue us.
  */
-bool snk_signals_stop(snk_stop_whom whom, int number);
+bool snk_signals_stop_group(int number);
 
 /* True for signals that ask a program to end: HUP INT QUIT TERM. */
 bool snk_signal_ends(int number);

@@ -25,38 +25,6 @@ void snk_supervisor_signal(const snk_supervisor *supervisor, int number)
         snk_group_signal(supervisor->child.pid, number);
 }
 
-/* ---- Stopping and continuing ---- */
-
-static void resume(snk_supervisor *supervisor)
-{
-    snk_ending_look(supervisor);
-    if (supervisor->ending != SNK_ENDING_NONE && snk_supervisor_kills(supervisor))
-        return; /* it is being stopped: not continued */
-    if (supervisor->wants_terminal && snk_terminal_is_ours(&supervisor->terminal))
-        snk_terminal_give(&supervisor->terminal, supervisor->child.pid);
-    snk_supervisor_signal(supervisor, SIGCONT);
-}
-
-/* The command was stopped. On a terminal we stop likewise, so that the shell takes over; else it is its own affair. */
-static void on_stopped(snk_supervisor *supervisor, int number)
-{
-    snk_terminal *terminal = &supervisor->terminal;
-    bool wanted_terminal = number == SIGTTIN || number == SIGTTOU;
-    if (terminal->fd < 0)
-        return;
-    if (wanted_terminal && snk_terminal_is_ours(terminal)) {
-        supervisor->wants_terminal = true;
-        resume(supervisor);
-        return;
-    }
-    if (number == SIGSTOP && !snk_terminal_is_of(terminal, supervisor->child.pid))
-        return; /* somebody's kill -STOP: it means the command alone */
-    snk_terminal_take_from(terminal, supervisor->child.pid);
-    bool was_stopped = snk_signals_stop(SNK_STOP_GROUP, wanted_terminal ? number : SIGTSTP);
-    if (was_stopped || !wanted_terminal) /* else it would only stop again at once */
-        resume(supervisor);
-}
-
 /* ---- Processes ---- */
 
 static void on_leader_ended(snk_supervisor *supervisor, int status)
@@ -72,15 +40,19 @@ static void on_leader_ended(snk_supervisor *supervisor, int status)
 static void reap(snk_supervisor *supervisor)
 {
     int status = 0;
+    int stopped_by = 0;
     pid_t pid = 0;
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    bool has_changed = false;
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
         if (pid != supervisor->child.pid)
             continue; /* an orphan of the command, or a guard, whose socket has told us */
-        if (WIFSTOPPED(status))
-            on_stopped(supervisor, WSTOPSIG(status));
-        else
+        has_changed = true;
+        stopped_by = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
+        if (WIFEXITED(status) || WIFSIGNALED(status))
             on_leader_ended(supervisor, status);
     }
+    if (has_changed)
+        snk_pause_follow(supervisor, stopped_by);
 }
 
 static void look_for_stragglers(snk_supervisor *supervisor)
@@ -112,7 +84,7 @@ static void read_signals(snk_supervisor *supervisor)
         if (number == SIGCHLD)
             reap(supervisor);
         else if (number == SIGCONT)
-            resume(supervisor);
+            snk_pause_end(supervisor);
         else
             forward(supervisor, number);
     }
@@ -217,6 +189,7 @@ static void hold_on(snk_supervisor *supervisor, int64_t until_ns)
 {
     const snk_job *job = supervisor->job;
     bool asked = false;
+    snk_signals_watch_stop(job->signals, false);
     while (!asked && snk_now_ns() < until_ns && snk_lockset_lost(job->set) == NULL) {
         struct pollfd fds[] = {
             { .fd = supervisor->timer_fd, .events = POLLIN },
@@ -225,11 +198,8 @@ static void hold_on(snk_supervisor *supervisor, int64_t until_ns)
         int number = 0;
         snk_timer_set(supervisor->timer_fd, until_ns);
         (void)poll(fds, 2, -1);
-        while ((number = snk_signals_next(job->signals)) != 0) {
+        while ((number = snk_signals_next(job->signals)) != 0)
             asked = asked || snk_signal_ends(number);
-            if (number == SIGTSTP)
-                (void)snk_signals_stop(SNK_STOP_SELF, SIGTSTP);
-        }
     }
 }
 

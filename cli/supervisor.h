@@ -13,7 +13,7 @@ typedef struct snk_job {
     const snk_cli *cli;
     const snk_run_options *options;
     snk_lockset *set; /* held */
-    const snk_signals *signals;
+    snk_signals *signals;
     char *const *argv;
     int64_t acquired_at_ns;
 } snk_job;

@@ -29,6 +29,7 @@ typedef struct snk_supervisor {
     snk_ending ending;
     char loss[160];        /* why, as the library said it; "" when it did not */
     unsigned asked_to_end; /* times */
+    bool was_hung_up;      /* the command was told that it cannot have the terminal */
     bool leader_ended;
     bool group_ended;
     int wait_status;
@@ -54,6 +55,12 @@ void snk_supervisor_signal(const snk_supervisor *supervisor, int number);
 
 /* launch.c: everything up to the start of the command. SNK_EXIT_OK, or the exit code: it was not started. */
 int snk_launch(snk_supervisor *supervisor);
+
+/* pause.c: the command was stopped by this signal, or runs again (0): sneck stops too where a shell is to see that. */
+void snk_pause_follow(snk_supervisor *supervisor, int stopped_by);
+
+/* Continues the command, after a look at the clock, and never one that is to end. */
+void snk_pause_end(snk_supervisor *supervisor);
 
 /* ending.c: decides whether the command may still run; always the first thing to do after a sleep. */
 void snk_ending_look(snk_supervisor *supervisor);

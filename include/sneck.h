@@ -234,6 +234,51 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_mutex(sneck_client *client, const 
                                                     sneck_error *error);
 
 /*
+ * Handles on the two sides of a read-write lock: any number of readers, or one writer. A name is one lock, however it
+ * is taken: the write side is the mutex of that name. Each reader has its own lease, and its token is the epoch: the
+ * token of the last writer.
+ *
+ * A writer that waits stops readers that come after it. Who writes may also take the read side, and then give the write
+ * side up (a downgrade: waiting readers come in); who reads and asks for the write side gets SNECK_DEADLOCK from
+ * sneck_acquire, because it would wait for itself.
+ *
+ * SNECK_UNSUPPORTED  the store cannot keep readers
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_read_lock(sneck_client *client, const char *name,
+                                                        const sneck_lock_options *options, sneck_lock **lock_out,
+                                                        sneck_error *error);
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_write_lock(sneck_client *client, const char *name,
+                                                         const sneck_lock_options *options, sneck_lock **lock_out,
+                                                         sneck_error *error);
+
+/* The most locks that one multi-lock, and one segmented lock, may have. */
+#define SNECK_MULTI_MAX 256
+
+/*
+ * Several locks as one, of any kind and of any clients: all or none. They are taken in one order, by store and name, so
+ * that two callers cannot wait for each other; those of one client that are free are had by one call to the store. The
+ * handles are borrowed: free them after the multi-lock, and after those who use it are done.
+ *
+ * It is held while all of them are: the loss of one is the loss of all. sneck_token is that of the first one in that
+ * order, sneck_remaining_ms the shortest, sneck_lost_fd readable as soon as one is lost. A release gives all back; its
+ * result is SNECK_LOST if one was lost.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_multi_lock(sneck_lock *const members[], size_t count,
+                                                         sneck_lock **lock_out, sneck_error *error);
+
+/*
+ * One hot name spread over `segments` names, "name#0", "name#1" and so on: the mutex that is responsible for a key. All
+ * users must agree on the number of segments. The other function makes the multi-lock of all of them.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_segment(sneck_client *client, const char *name, unsigned segments,
+                                                      const void *key, size_t key_length,
+                                                      const sneck_lock_options *options, sneck_lock **lock_out,
+                                                      sneck_error *error);
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_segments_all(sneck_client *client, const char *name, unsigned segments,
+                                                           const sneck_lock_options *options, sneck_lock **lock_out,
+                                                           sneck_error *error);
+
+/*
  * Drops a handle. A hold that only this handle could release is released (one with SNECK_OWNER_HANDLE, or the calling
  * thread's when no other handle of this client has the name). No other call may use the handle. NULL is a no-op.
  */
@@ -300,7 +345,10 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_extend(sneck_lock *lock, int64_t l
  */
 SNECK_API void sneck_interrupt(sneck_lock *lock);
 
-/* Local answers, without I/O, exact at the moment of the call; each looks at the clock first. */
+/*
+ * Local answers, without I/O, exact at the moment of the call; each looks at the clock first. A lock that was waited for
+ * may begin with a short time left, at most two seconds, and have its full lease some milliseconds later.
+ */
 SNECK_API bool sneck_is_held(const sneck_lock *lock);         /* by the caller (or the handle) */
 SNECK_API unsigned sneck_hold_count(const sneck_lock *lock);  /* levels of the caller; 0 when not held or lost */
 SNECK_API uint64_t sneck_token(const sneck_lock *lock);       /* 0 when not held or lost */
@@ -312,6 +360,179 @@ SNECK_API int64_t sneck_remaining_ms(const sneck_lock *lock); /* until the deadl
  * handle is freed and is armed anew by each call of this function. Do not read or close it.
  */
 SNECK_API int sneck_lost_fd(sneck_lock *lock);
+
+/* ---- Semaphores ------------------------------------------------------------------------------------------------- */
+
+typedef struct sneck_semaphore sneck_semaphore;
+typedef struct sneck_permit sneck_permit;
+
+/* Start from SNECK_SEMAPHORE_OPTIONS_INIT and change what you need. */
+typedef struct sneck_semaphore_options {
+    size_t size;      /* set by the initialiser; lets later versions append fields */
+    int64_t lease_ms; /* of each permit; 0: the client's; at least 100 */
+    int64_t renew_ms; /* 0: a third of the lease; at most half of it; SNECK_NEVER: a permit ends with its lease */
+    bool fair;        /* first come, first served: as it is in any case for those who wait */
+    bool leased;      /* true by the initialiser; false: plain counting, in which a permit whose holder dies is gone */
+    const char *why;  /* shown to others that look; at most 200 bytes; copied */
+} sneck_semaphore_options;
+
+/* clang-format off */
+#define SNECK_SEMAPHORE_OPTIONS_INIT { .size = sizeof(sneck_semaphore_options), .leased = true }
+/* clang-format on */
+
+/*
+ * A handle on the semaphore `name`, for any number of threads. No I/O. All users of a semaphore must agree on `leased`.
+ * Permits outlive the handle.
+ *
+ * SNECK_INVALID      the name or an option is wrong
+ * SNECK_UNSUPPORTED  the store cannot keep semaphores
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_open(sneck_client *client, const char *name,
+                                                             const sneck_semaphore_options *options,
+                                                             sneck_semaphore **semaphore_out, sneck_error *error);
+SNECK_API void sneck_semaphore_free(sneck_semaphore *semaphore);
+
+/*
+ * Sets how many permits there are, 0 to 2147483647: leased, in all (those that are out stay out, so that fewer may be
+ * left than none for a while); plain, those that are left. Until it is set, nobody gets any.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_set_permits(sneck_semaphore *semaphore, int64_t count,
+                                                                    sneck_error *error);
+
+/* How many permits could be had now; never less than 0. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_available(sneck_semaphore *semaphore, int64_t *count_out,
+                                                                  sneck_error *error);
+
+/*
+ * Takes `units` permits (at least 1) at once, as one sneck_permit. `wait_ms` and results as of sneck_acquire. Whoever
+ * waits for many is not overtaken by those who want few.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_acquire(sneck_semaphore *semaphore, uint32_t units,
+                                                                int64_t wait_ms, sneck_permit **permit_out,
+                                                                sneck_error *error);
+
+/* Takes all that are left, at least one: SNECK_BUSY when there is none. Leased semaphores only. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_drain(sneck_semaphore *semaphore, sneck_permit **permit_out,
+                                                              sneck_error *error);
+
+/* Adds permits to a plain semaphore, whoever took them, as releasing them does. SNECK_INVALID on a leased one. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_add(sneck_semaphore *semaphore, uint32_t units,
+                                                            sneck_error *error);
+
+/*
+ * Gives the permits back, and frees the permit whatever the result. They go back at most once.
+ *
+ * SNECK_OK    given back
+ * SNECK_LOST  their lease had ended: they went back before
+ * SNECK_UNAVAILABLE, SNECK_UNKNOWN  as of sneck_release; of a plain semaphore: not given back, or perhaps
+ */
+SNECK_API sneck_status sneck_permit_release(sneck_permit *permit, sneck_error *error);
+
+/* Local answers, without I/O. A plain permit is held until it is released, and has no token. */
+SNECK_API bool sneck_permit_is_held(const sneck_permit *permit);
+SNECK_API uint32_t sneck_permit_units(const sneck_permit *permit);
+SNECK_API uint64_t sneck_permit_token(const sneck_permit *permit);       /* 0 when not held or lost */
+SNECK_API int64_t sneck_permit_remaining_ms(const sneck_permit *permit); /* 0 when not held, lost or plain */
+/* As sneck_lost_fd; belongs to the permit. -1 for a plain one. */
+SNECK_API int sneck_permit_lost_fd(sneck_permit *permit);
+
+/* ---- Count-down latches ------------------------------------------------------------------------------------------ */
+
+typedef struct sneck_latch sneck_latch;
+
+typedef struct sneck_latch_options {
+    size_t size;      /* set by the initialiser; lets later versions append fields */
+    int64_t lease_ms; /* of those who wait, so that the dead are forgotten; 0: the client's; at least 100 */
+} sneck_latch_options;
+
+/* clang-format off */
+#define SNECK_LATCH_OPTIONS_INIT { .size = sizeof(sneck_latch_options) }
+/* clang-format on */
+
+/* A handle on the latch `name`, for any number of threads; latches have names of their own. No I/O. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_latch_open(sneck_client *client, const char *name,
+                                                         const sneck_latch_options *options, sneck_latch **latch_out,
+                                                         sneck_error *error);
+SNECK_API void sneck_latch_free(sneck_latch *latch);
+
+/*
+ * Sets what must be counted down, 1 to 2147483647, once per generation: SNECK_CONFLICT while the last one is not over.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_latch_set(sneck_latch *latch, int64_t count, sneck_error *error);
+
+/*
+ * Counts down by one, unless it is 0 already; at 0 all who wait go on. However often the request had to be sent, it
+ * counts once. SNECK_UNKNOWN: no answer came; it counted once or not at all.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_latch_count_down(sneck_latch *latch, sneck_error *error);
+
+/* Waits until it is 0; one that was never set is. `wait_ms` and results as of sneck_acquire. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_latch_wait(sneck_latch *latch, int64_t wait_ms, sneck_error *error);
+
+/* What is left to be counted down. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_latch_count(sneck_latch *latch, int64_t *count_out, sneck_error *error);
+
+/* ---- Conditions -------------------------------------------------------------------------------------------------- */
+
+typedef struct sneck_condition sneck_condition;
+
+/*
+ * A condition of a lock: a mutex, or the write side, made by sneck_mutex or sneck_write_lock. Its name is 1 to 64 bytes
+ * without '/', together with the lock's at most 511. The lock's handle must outlive it.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_open(sneck_lock *lock, const char *name,
+                                                             sneck_condition **condition_out, sneck_error *error);
+SNECK_API void sneck_condition_free(sneck_condition *condition);
+
+/*
+ * Gives the lock up, with all levels of the caller, waits for a signal, and takes it again, with as many levels, before
+ * it returns. Somebody who changes what is waited for while holding the lock, and signals, is always heard. As always
+ * with conditions: look again at what was waited for, whatever the result.
+ *
+ * SNECK_OK         signalled; the lock is held
+ * SNECK_TIMEOUT    not signalled in time; the lock is held (taking it again may have needed longer)
+ * SNECK_CANCELED   the wait was interrupted by sneck_condition_interrupt; the lock is held
+ * SNECK_NOT_OWNER  the caller does not hold the lock
+ * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  sneck_is_held says whether the lock is held
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms,
+                                                             sneck_error *error);
+
+/*
+ * Wakes the one who has waited longest, in whatever process; or all who wait now. With nobody waiting nothing happens. A
+ * signal whose receiver dies before it has the lock again goes to the next one who waits. The caller should hold the
+ * lock, and need not.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_signal(sneck_condition *condition, sneck_error *error);
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_broadcast(sneck_condition *condition, sneck_error *error);
+/* Every caller that waits on this handle now returns SNECK_CANCELED. */
+SNECK_API void sneck_condition_interrupt(sneck_condition *condition);
+
+/* ---- Optimistic versions ----------------------------------------------------------------------------------------- */
+
+/* The version of a name; 0 for one that was never bumped. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_version_get(sneck_client *client, const char *name, uint64_t *version_out,
+                                                          sneck_error *error);
+
+/*
+ * Raises the version, if it is `expected`: by one or more, and never to a value it had before.
+ *
+ * SNECK_OK        raised
+ * SNECK_CONFLICT  it is another one
+ * SNECK_UNKNOWN   no answer came: read it again
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_version_bump(sneck_client *client, const char *name, uint64_t expected,
+                                                           sneck_error *error);
+
+/* Reads, computes, and commits by a bump of `version`. SNECK_CONFLICT: somebody was faster, call it again. */
+typedef sneck_status (*sneck_version_fn)(void *context, uint64_t version);
+
+/*
+ * Reads the version and calls `work` with it, again and again while that returns SNECK_CONFLICT, after pauses that grow
+ * and are jittered, for at most `wait_ms` (SNECK_FOREVER: without limit; 0: once). The result is that of `work`.
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_version_retry(sneck_client *client, const char *name, int64_t wait_ms,
+                                                            sneck_version_fn work, void *context, sneck_error *error);
 
 /* ---- Without blocking ------------------------------------------------------------------------------------------- */
 
@@ -347,6 +568,9 @@ typedef struct sneck_party {
     int64_t pid;
     int64_t age_ms;       /* since it acquired, or began to wait */
     int64_t remaining_ms; /* until its lease ends unless renewed */
+    const char *mode;     /* "exclusive", "shared", "permit"; "take" for permits of a plain semaphore */
+    uint32_t units;       /* of a permit; 0 otherwise */
+    uint64_t token;       /* of a holder (the first of a block); 0 of a waiter */
 } sneck_party;
 
 /* Something that happened to a lock, as far as the store keeps it. */
@@ -368,6 +592,9 @@ typedef struct sneck_info {
     const sneck_party *waiters; /* in the order in which they are served */
     size_t incident_count;
     const sneck_incident *incidents; /* oldest first, at most 32 */
+    size_t holder_count;
+    const sneck_party *holders; /* all of them: readers, permits; `holder` is the first */
+    int64_t permits;            /* of a semaphore; -1: never set */
 } sneck_info;
 
 /*

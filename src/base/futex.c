@@ -26,6 +26,19 @@ typedef struct waitv_entry {
 } waitv_entry;
 
 /*
+ * Somebody who cancels this thread may have found it asynchronous and be about to send it a signal. The C library (glibc
+ * before 2.41) obeys that signal whenever it comes within a point of cancellation, even one that is reached with
+ * cancellation disabled: the thread would end in the middle of some later send(), holding whatever it holds there. The
+ * library's own points of cancellation wait until such a signal has come; pthread_setcanceltype does not. This one returns
+ * at once, and is not wrapped by the sanitizers, which lose count when a thread ends in what they have wrapped.
+ */
+static void await_late_cancel(void)
+{
+    (void)fdatasync(-1);
+    pthread_testcancel();
+}
+
+/*
  * A thread that sleeps here must be cancellable, and the raw system call is no cancellation point of the C library.
  * Cancellation at any instruction is safe exactly here: nothing is held, and nothing is done but the system call.
  */
@@ -38,6 +51,7 @@ static long cancellable_wait(long number, const void *first, long second, long t
     long result = syscall(number, first, second, third, limit, last, FUTEX_BITSET_MATCH_ANY);
     int cause = errno;
     (void)pthread_setcanceltype(type, NULL);
+    await_late_cancel();
     errno = cause;
     return result;
 }

@@ -51,6 +51,8 @@
 #define SNK_TOMBSTONE_NS (600 * SNK_NS_PER_S)
 /* An offered lock must be confirmed by its first renewal within min(this, lease). */
 #define SNK_OFFER_NS (2 * SNK_NS_PER_S)
+/* When a hold that began with an offer is renewed: most holds are released before, and the store is not asked at all. */
+#define SNK_CONFIRM_NS (5 * SNK_NS_PER_MS)
 
 /* Bounds of retries after a failed request: the first pause, and the longest. */
 #define SNK_BACKOFF_NS_MIN (10 * SNK_NS_PER_MS)

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "base/nearest.h"
 
 /*
  * No message here quotes the text of a URL beyond its scheme and the names of its keys: any other part may be, or may
@@ -271,44 +272,6 @@ const char *snk_url_value(const snk_url *url, const char *key)
 
 /* ---- Known keys ---- */
 
-static size_t smallest(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* How many letters must be added, left out or changed. Both are at most KEY_LENGTH_MAX long. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[KEY_LENGTH_MAX + 1];
-    size_t length = strlen(b);
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = smallest(changed, smallest(row[j], row[j - 1]) + 1);
-        }
-    }
-    return row[length];
-}
-
-static const char *nearest(const char *key, const char *const known[])
-{
-    const char *best = NULL;
-    size_t best_distance = SIZE_MAX;
-    for (size_t i = 0; known[i] != NULL; i++) {
-        size_t distance = edit_distance(key, known[i]);
-        if (distance < best_distance) {
-            best = known[i];
-            best_distance = distance;
-        }
-    }
-    return best == NULL ? "" : best;
-}
-
 static bool contains(const char *const known[], const char *key)
 {
     for (size_t i = 0; known[i] != NULL; i++)
@@ -317,13 +280,21 @@ static bool contains(const char *const known[], const char *key)
     return false;
 }
 
+static sneck_status refuse_key(sneck_error *error, const char *key, const char *const known[])
+{
+    snk_nearest nearest = { .typed = key, .distance = SIZE_MAX }; /* however far: it says what keys look like */
+    for (size_t i = 0; known[i] != NULL; i++)
+        snk_nearest_offer(&nearest, known[i]);
+    return snk_fail(error, SNECK_INVALID, 0, "the store's URL has an unknown key \"%s\"; did you mean \"%s\"?", key,
+                    nearest.best != NULL ? nearest.best : "");
+}
+
 sneck_status snk_url_check_keys(const snk_url *url, const char *const known[], sneck_error *error)
 {
     for (size_t i = 0; i < url->key_count; i++) {
         const char *key = url->keys[i].key;
         if (!contains(known, key))
-            return snk_fail(error, SNECK_INVALID, 0, "the store's URL has an unknown key \"%s\"; did you mean \"%s\"?",
-                            key, nearest(key, known));
+            return refuse_key(error, key, known);
         for (size_t j = 0; j < i; j++)
             if (strcmp(url->keys[j].key, key) == 0)
                 return snk_fail(error, SNECK_INVALID, 0, "the store's URL has the key \"%s\" twice; leave one out",

@@ -8,7 +8,7 @@ void snk_agent_init(snk_agent *agent, const sneck_lock *lock, const snk_terms *t
     /* Field by field: clearing the message buffer of the result would cost a re-entry more than the step does. */
     snk_waiter *waiter = &agent->waiter;
     waiter->owner = snk_lock_owner(lock);
-    waiter->tag = lock;
+    waiter->tag = lock->tag;
     waiter->terms = *terms;
     waiter->once = wait_ms == 0;
     waiter->reentrant = lock->is_reentrant;
@@ -19,8 +19,10 @@ void snk_agent_init(snk_agent *agent, const sneck_lock *lock, const snk_terms *t
     waiter->next_woken = NULL;
     atomic_init(&agent->parking.word, SNK_AWAKE);
     agent->news = false;
+    agent->is_granted = false;
     agent->thread = 0;
     agent->why = lock->why;
+    agent->beside = lock->beside;
     agent->request = NULL;
 }
 
@@ -52,8 +54,14 @@ void snk_agent_go_on_locked(snk_agent *agent, snk_turn *turn, bool news)
         snk_agent_give_up_locked(agent, turn, SNECK_CANCELED);
         return;
     }
-    snk_event event = { .kind = SNK_EVENT_RESUME, .waiter = &agent->waiter, .news = news || agent->news };
+    snk_event event = {
+        .kind = SNK_EVENT_RESUME,
+        .waiter = &agent->waiter,
+        .news = news || agent->news,
+        .grant = agent->is_granted ? &agent->grant : NULL,
+    };
     agent->news = false;
+    agent->is_granted = false;
     snk_turn_take_locked(turn, &event);
 }
 

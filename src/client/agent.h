@@ -19,9 +19,12 @@ typedef struct snk_agent {
     snk_waiter waiter;      /* under entry.mutex */
     snk_parking parking;    /* a thread sleeps on it; called under entry.mutex */
     bool news;              /* the store pushed news about the claim; under entry.mutex */
+    bool is_granted;        /* namely that it was granted the lock: `grant`; under entry.mutex */
     int64_t thread;         /* of the asker, for the owner text; 0: not asked of the kernel yet */
     snk_why *why;           /* borrowed from the handle or the request */
+    snk_id beside;          /* for the store; zero: none */
     sneck_request *request; /* NULL: a thread */
+    snk_grant grant;        /* under entry.mutex */
 } snk_agent;
 
 static inline snk_agent *snk_agent_of(snk_waiter *waiter)

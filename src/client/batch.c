@@ -36,7 +36,12 @@ void snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
 {
     snk_entry_pin(entry);
     batch->entries[batch->count] = entry;
-    batch->claims[batch->count] = (snk_claim){ .name = entry->name, .why = "", .send = *send };
+    batch->claims[batch->count] = (snk_claim){
+        .name = entry->name,
+        .why = "",
+        .grip = snk_entry_grip(entry),
+        .send = *send,
+    };
     batch->count++;
     if (batch->count == SNK_RENEW_BATCH_MAX)
         snk_batch_flush(batch);

@@ -14,6 +14,7 @@ typedef struct chase {
     snk_timer timer;
     int64_t give_up_at_ns;
     snk_send send;
+    snk_grip grip;
     char name[];
 } chase;
 
@@ -43,9 +44,9 @@ void snk_chaser_deinit(snk_chaser *chaser)
     (void)pthread_mutex_destroy(&chaser->mutex);
 }
 
-static chase *new_chase(const char *name, const snk_send *send)
+static chase *new_chase(const snk_entry *entry, const snk_send *send)
 {
-    size_t size = strlen(name) + 1;
+    size_t size = strlen(entry->name) + 1;
     chase *made = malloc(sizeof *made + size);
     if (made == NULL)
         return NULL;
@@ -53,14 +54,15 @@ static chase *new_chase(const char *name, const snk_send *send)
     snk_timer_init(&made->timer);
     made->give_up_at_ns = snk_time_add(snk_now_ns(), life_ns);
     made->send = *send;
-    memcpy(made->name, name, size);
+    made->grip = snk_entry_grip(entry);
+    memcpy(made->name, entry->name, size);
     return made;
 }
 
-bool snk_chaser_add(sneck_client *client, const char *name, const snk_send *send)
+bool snk_chaser_add(sneck_client *client, const snk_entry *entry, const snk_send *send)
 {
     snk_chaser *chaser = &client->renewer.chaser;
-    chase *made = new_chase(name, send);
+    chase *made = new_chase(entry, send);
     if (made == NULL)
         return false;
     (void)pthread_mutex_lock(&chaser->mutex);
@@ -93,7 +95,7 @@ static void forget(snk_chaser *chaser, chase *answered)
 
 static bool ask(sneck_client *client, const chase *chased)
 {
-    snk_claim claim = { .name = chased->name, .why = "", .send = chased->send };
+    snk_claim claim = { .name = chased->name, .why = "", .grip = chased->grip, .send = chased->send };
     snk_answer answer;
     snk_store_ask(client->store, &claim, &answer);
     return answer.kind != SNK_ANSWER_FAILED && answer.kind != SNK_ANSWER_UNCERTAIN;

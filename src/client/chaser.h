@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/entry.h"
 #include "client/timers.h"
 #include "engine/claim.h"
 #include "sneck.h"
@@ -27,7 +28,7 @@ void snk_chaser_init(snk_chaser *chaser);
 void snk_chaser_deinit(snk_chaser *chaser);
 
 /* False when out of memory. The renewer is told. */
-bool snk_chaser_add(sneck_client *client, const char *name, const snk_send *send);
+bool snk_chaser_add(sneck_client *client, const snk_entry *entry, const snk_send *send);
 
 /* When there is something to do; SNK_NEVER_NS: nothing. */
 int64_t snk_chaser_next_ns(snk_chaser *chaser);

@@ -83,19 +83,18 @@ static bool draw_id(void *context, snk_id *id_out)
 }
 
 /* The store has news about a claim: whoever waits with it is called. */
-static void on_news(void *context, const char *name, const snk_id *claim)
+static void on_news(void *context, const char *name, const snk_id *claim, const snk_grant *grant)
 {
     sneck_client *client = context;
-    snk_entry *entry = snk_registry_find(&client->registry, name);
-    if (entry == NULL)
-        return;
-    snk_turn turn;
-    snk_turn_init(&turn, client, entry);
-    (void)pthread_mutex_lock(&entry->mutex);
-    snk_turn_call_locked(&turn, claim);
-    (void)pthread_mutex_unlock(&entry->mutex);
-    snk_turn_end(&turn);
-    snk_registry_unpin(&client->registry, entry);
+    for (snk_entry *entry = snk_registry_next_named(&client->registry, name, NULL); entry != NULL;
+         entry = snk_registry_next_named(&client->registry, name, entry)) {
+        snk_turn turn;
+        snk_turn_init(&turn, client, entry);
+        (void)pthread_mutex_lock(&entry->mutex);
+        snk_turn_call_locked(&turn, claim, grant);
+        (void)pthread_mutex_unlock(&entry->mutex);
+        snk_turn_end(&turn);
+    }
 }
 
 static sneck_status fill_identity(snk_identity *identity, sneck_error *error)
@@ -108,6 +107,17 @@ static sneck_status fill_identity(snk_identity *identity, sneck_error *error)
     identity->host[sizeof identity->host - 1] = '\0';
     identity->pid = getpid();
     return SNECK_OK;
+}
+
+/* Without user and password, which may differ. */
+static void describe_store(sneck_client *client, const snk_url *url)
+{
+    size_t length = (size_t)snprintf(client->store_text, sizeof client->store_text, "%s:", url->scheme);
+    for (size_t i = 0; i < url->host_count && length < sizeof client->store_text; i++)
+        length += (size_t)snprintf(client->store_text + length, sizeof client->store_text - length, "%s:%d,",
+                                   url->hosts[i].name, url->hosts[i].port);
+    if (length < sizeof client->store_text)
+        (void)snprintf(client->store_text + length, sizeof client->store_text - length, "%s", url->path);
 }
 
 static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_error *error)
@@ -135,6 +145,9 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .pushes_wakeups = client->store->traits.pushes_wakeups,
     };
     client->counts_levels = client->store->traits.counts_levels;
+    client->modes = client->store->traits.modes;
+    client->scheme = client->store->ops->scheme;
+    describe_store(client, url);
     return SNECK_OK;
 }
 
@@ -150,6 +163,7 @@ static sneck_client *new_client(void)
     snk_renewer_init(&client->renewer);
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
+    snk_waits_init(&client->waits);
     (void)pthread_mutex_init(&client->start_mutex, NULL);
     client->registry.engine = &client->engine;
     client->registry.renewals = &client->renewer.timers;
@@ -163,6 +177,7 @@ static void free_client(sneck_client *client)
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
     snk_renewer_deinit(&client->renewer);
+    snk_waits_deinit(&client->waits);
     snk_idpool_deinit(&client->ids);
     snk_forkmark_deinit(&client->fork);
     (void)pthread_mutex_destroy(&client->start_mutex);

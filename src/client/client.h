@@ -8,7 +8,7 @@
  *     entry.mutex            the machine of one name; never two of them
  *     chaser.mutex           how many chases there are
  *     timers.mutex           each heap; never two of them
- *     events.mutex, renewer.mutex, idpool.mutex   leaves: nothing is taken under them
+ *     events.mutex, renewer.mutex, idpool.mutex, waits.mutex   leaves: nothing is taken under them
  *
  * None of them is held while the store or a callback is called. entry.mutex is held while the engine decides, which
  * takes a microsecond at most.
@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/forkmark.h"
+#include "client/deadlock.h"
 #include "client/events.h"
 #include "client/gate.h"
 #include "client/idpool.h"
@@ -48,12 +49,17 @@ struct sneck_client {
     snk_settings settings;
     snk_store *store; /* owned; closed by sneck_close */
     snk_engine engine;
-    bool counts_levels; /* the store's, kept here because a handle may outlive the store */
+    /* Of the store, kept here because a handle may outlive it. */
+    bool counts_levels;
+    unsigned modes;
+    const char *scheme;
+    char store_text[256]; /* which store it is, in the same words in every process */
     snk_idpool ids;
     snk_registry registry;
     snk_renewer renewer;
     snk_keeper keeper;
     snk_events events;
+    snk_waits waits;
     pthread_mutex_t start_mutex;
 };
 

@@ -1,4 +1,8 @@
-/* One lock name in one client: the machine of that lock, and what hangs on it. */
+/*
+ * One thing that this client wants in one way: its machine, and what hangs on it. Threads that want the same lock for
+ * themselves alone share an entry, and pass it on among themselves; whoever shares a lock, or wants permits, has an
+ * entry of its own, because each of them holds for itself.
+ */
 #ifndef SNK_CLIENT_ENTRY_H
 #define SNK_CLIENT_ENTRY_H
 
@@ -10,8 +14,17 @@
 #include "base/list.h"
 #include "client/timers.h"
 #include "engine/machine.h"
+#include "store/grip.h"
 
 typedef struct snk_ear snk_ear;
+
+/* What makes an entry another one. */
+typedef struct snk_entry_key {
+    snk_object object;
+    snk_mode mode;
+    uint32_t units;
+    uint64_t owner; /* of its single user; 0: anybody's */
+} snk_entry_key;
 
 /*
  * Lives while a handle, a hold, a waiter or a pin needs it. A pin may be set under any one of registry.mutex,
@@ -29,7 +42,8 @@ typedef struct snk_entry {
     snk_link link;           /* in registry.entries; under registry.mutex */
     _Atomic uint32_t pins;
     uint32_t handles; /* under registry.mutex */
-    uint32_t hash;
+    uint32_t hash;    /* of the name */
+    snk_entry_key key;
     bool first_hold_is_used; /* by the machine, or promised to a waiter; under mutex */
     char name[];
 } snk_entry;
@@ -37,6 +51,12 @@ typedef struct snk_entry {
 static inline void snk_entry_pin(snk_entry *entry)
 {
     (void)atomic_fetch_add_explicit(&entry->pins, 1, memory_order_relaxed);
+}
+
+/* How its claims hold, but for what they stand beside. */
+static inline snk_grip snk_entry_grip(const snk_entry *entry)
+{
+    return (snk_grip){ .object = entry->key.object, .mode = entry->key.mode, .units = entry->key.units };
 }
 
 /* Memory for a hold; NULL when out of memory. */

@@ -20,11 +20,7 @@ const char *snk_settings_url(const char *url)
 
 /* ---- Option structs ---- */
 
-/*
- * Copies a struct of the caller's size over `to`, which has ours. One that is larger than ours is of a later version: it
- * is taken as long as it asks for nothing that we do not know.
- */
-static sneck_status copy_options(void *to, const void *from, size_t size, const char *what, sneck_error *error)
+sneck_status snk_options_copy(void *to, const void *from, size_t size, const char *what, sneck_error *error)
 {
     size_t given = 0;
     memcpy(&given, from, sizeof given);
@@ -154,7 +150,7 @@ sneck_status snk_settings_load(snk_settings *settings, const snk_url *url, const
     sneck_client_options chosen = SNECK_CLIENT_OPTIONS_INIT;
     sneck_status status = SNECK_OK;
     if (options != NULL)
-        status = copy_options(&chosen, options, sizeof chosen, "SNECK_CLIENT_OPTIONS", error);
+        status = snk_options_copy(&chosen, options, sizeof chosen, "SNECK_CLIENT_OPTIONS", error);
     if (status == SNECK_OK)
         status = check_keys(url, error);
     if (status == SNECK_OK)
@@ -218,7 +214,7 @@ sneck_status snk_lock_options_load(sneck_lock_options *out, const sneck_lock_opt
     *out = (sneck_lock_options)SNECK_LOCK_OPTIONS_INIT;
     sneck_status status = SNECK_OK;
     if (options != NULL)
-        status = copy_options(out, options, sizeof *out, "SNECK_LOCK_OPTIONS", error);
+        status = snk_options_copy(out, options, sizeof *out, "SNECK_LOCK_OPTIONS", error);
     if (out->lease_ms == 0)
         out->lease_ms = settings->lease_ms;
     if (out->renew_ms == 0)

@@ -33,6 +33,12 @@ sneck_status snk_settings_load(snk_settings *settings, const snk_url *url, const
 sneck_status snk_lock_options_load(sneck_lock_options *out, const sneck_lock_options *options,
                                    const snk_settings *settings, sneck_error *error);
 
+/*
+ * Copies an option struct of the caller's size over `to`, which has ours. One that is larger than ours is of a later
+ * version: it is taken as long as it asks for nothing that we do not know. `what` names it in messages.
+ */
+sneck_status snk_options_copy(void *to, const void *from, size_t size, const char *what, sneck_error *error);
+
 /* SNECK_INVALID unless it is a lease that can be had. */
 sneck_status snk_lease_check(int64_t lease_ms, sneck_error *error);
 /* SNECK_INVALID unless it is SNECK_FOREVER, 0 or more. */

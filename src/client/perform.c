@@ -28,8 +28,10 @@ static void ask_store(const snk_turn *turn, const job *work, snk_answer *answer)
         .name = turn->entry->name,
         .why = snk_why_text(work->asker.why),
         .thread = work->asker.thread,
+        .grip = snk_entry_grip(turn->entry),
         .send = work->send,
     };
+    claim.grip.beside = work->asker.beside;
     snk_store_ask(turn->client->store, &claim, answer);
     snk_answer_settle(answer);
 }
@@ -38,7 +40,7 @@ static void ask_store(const snk_turn *turn, const job *work, snk_answer *answer)
 static void chase(const snk_turn *turn, const job *work)
 {
     snk_answer answer;
-    if (!snk_chaser_add(turn->client, turn->entry->name, &work->send))
+    if (!snk_chaser_add(turn->client, turn->entry, &work->send))
         ask_store(turn, work, &answer);
 }
 
@@ -102,7 +104,7 @@ void snk_perform_chases(snk_turn *turn)
     for (uint32_t i = 0; i < turn->actions.send_count; i++) {
         const snk_send *send = &turn->actions.sends[i];
         assert(send->chase);
-        if (!snk_chaser_add(turn->client, turn->entry->name, send))
+        if (!snk_chaser_add(turn->client, turn->entry, send))
             snk_client_log(turn->client, SNECK_LOG_WARNING, "event=chase-dropped reason=memory lock=\"%s\"",
                            turn->entry->name);
     }

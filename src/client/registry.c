@@ -25,7 +25,7 @@ void snk_entry_free_hold_locked(snk_entry *entry, snk_hold *hold)
         free(hold);
 }
 
-static snk_entry *new_entry(const snk_registry *registry, const char *name, uint32_t hash)
+static snk_entry *new_entry(const snk_registry *registry, const char *name, const snk_entry_key *key, uint32_t hash)
 {
     size_t size = strlen(name) + 1;
     snk_entry *entry = malloc(sizeof *entry + size);
@@ -37,6 +37,7 @@ static snk_entry *new_entry(const snk_registry *registry, const char *name, uint
     snk_timer_init(&entry->renewal);
     snk_timer_init(&entry->deadline);
     entry->hash = hash;
+    entry->key = *key;
     memcpy(entry->name, name, size);
     return entry;
 }
@@ -90,13 +91,26 @@ static snk_entry **bucket_locked(const snk_registry *registry, uint32_t hash)
     return &registry->buckets[hash & (registry->bucket_count - 1)];
 }
 
-static snk_entry *find_locked(const snk_registry *registry, const char *name, uint32_t hash)
+/* From `entry` on in its bucket, the first one with that name. */
+static snk_entry *named_from(snk_entry *entry, const char *name, uint32_t hash)
+{
+    while (entry != NULL && (entry->hash != hash || strcmp(entry->name, name) != 0))
+        entry = entry->next;
+    return entry;
+}
+
+static bool key_equals(const snk_entry_key *a, const snk_entry_key *b)
+{
+    return a->object == b->object && a->mode == b->mode && a->units == b->units && a->owner == b->owner;
+}
+
+static snk_entry *find_locked(const snk_registry *registry, const char *name, const snk_entry_key *key, uint32_t hash)
 {
     if (registry->bucket_count == 0)
         return NULL;
-    snk_entry *entry = *bucket_locked(registry, hash);
-    while (entry != NULL && (entry->hash != hash || strcmp(entry->name, name) != 0))
-        entry = entry->next;
+    snk_entry *entry = named_from(*bucket_locked(registry, hash), name, hash);
+    while (entry != NULL && !key_equals(&entry->key, key))
+        entry = named_from(entry->next, name, hash);
     return entry;
 }
 
@@ -121,13 +135,13 @@ static bool grow_locked(snk_registry *registry)
     return true;
 }
 
-static snk_entry *add_locked(snk_registry *registry, const char *name, uint32_t hash)
+static snk_entry *add_locked(snk_registry *registry, const char *name, const snk_entry_key *key, uint32_t hash)
 {
     size_t count = registry->count + 1;
     if (!grow_locked(registry) || !snk_timers_reserve(registry->renewals, count) ||
         !snk_timers_reserve(registry->deadlines, count))
         return NULL;
-    snk_entry *entry = new_entry(registry, name, hash);
+    snk_entry *entry = new_entry(registry, name, key, hash);
     if (entry == NULL)
         return NULL;
     snk_entry **bucket = bucket_locked(registry, hash);
@@ -178,18 +192,19 @@ static void free_if_unused_locked(snk_registry *registry, snk_entry *entry)
     free_entry(entry);
 }
 
-static sneck_status open_locked(snk_registry *registry, const char *name, snk_entry **entry_out, sneck_error *error)
+static sneck_status open_locked(snk_registry *registry, const char *name, const snk_entry_key *key,
+                                snk_entry **entry_out, sneck_error *error)
 {
     if (registry->closing)
         return snk_fail(error, SNECK_INVALID, 0, "the client is closed; open another one");
     uint32_t hash = hash_of(registry, name);
-    snk_entry *entry = find_locked(registry, name, hash);
+    snk_entry *entry = find_locked(registry, name, key, hash);
     if (entry == NULL && registry->count >= registry->count_max)
         return snk_fail(error, SNECK_LIMIT, 0,
                         "the client has %zu lock names alive, its max_locks; free handles, or raise max_locks",
                         registry->count);
     if (entry == NULL)
-        entry = add_locked(registry, name, hash);
+        entry = add_locked(registry, name, key, hash);
     if (entry == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for another lock");
     entry->handles++;
@@ -197,10 +212,11 @@ static sneck_status open_locked(snk_registry *registry, const char *name, snk_en
     return SNECK_OK;
 }
 
-sneck_status snk_registry_open(snk_registry *registry, const char *name, snk_entry **entry_out, sneck_error *error)
+sneck_status snk_registry_open(snk_registry *registry, const char *name, const snk_entry_key *key,
+                               snk_entry **entry_out, sneck_error *error)
 {
     (void)pthread_mutex_lock(&registry->mutex);
-    sneck_status status = open_locked(registry, name, entry_out, error);
+    sneck_status status = open_locked(registry, name, key, entry_out, error);
     (void)pthread_mutex_unlock(&registry->mutex);
     return status;
 }
@@ -221,10 +237,10 @@ bool snk_registry_is_last_handle(snk_registry *registry, const snk_entry *entry)
     return last;
 }
 
-snk_entry *snk_registry_find(snk_registry *registry, const char *name)
+snk_entry *snk_registry_find(snk_registry *registry, const char *name, const snk_entry_key *key)
 {
     (void)pthread_mutex_lock(&registry->mutex);
-    snk_entry *entry = find_locked(registry, name, hash_of(registry, name));
+    snk_entry *entry = find_locked(registry, name, key, hash_of(registry, name));
     if (entry != NULL)
         snk_entry_pin(entry);
     (void)pthread_mutex_unlock(&registry->mutex);
@@ -242,6 +258,20 @@ void snk_registry_unpin(snk_registry *registry, snk_entry *entry)
     (void)pthread_mutex_lock(&registry->mutex);
     unpin_locked(registry, entry);
     (void)pthread_mutex_unlock(&registry->mutex);
+}
+
+snk_entry *snk_registry_next_named(snk_registry *registry, const char *name, snk_entry *entry)
+{
+    (void)pthread_mutex_lock(&registry->mutex);
+    uint32_t hash = hash_of(registry, name);
+    snk_entry *from = registry->bucket_count == 0 ? NULL : *bucket_locked(registry, hash);
+    snk_entry *next = named_from(entry == NULL ? from : entry->next, name, hash);
+    if (next != NULL)
+        snk_entry_pin(next);
+    if (entry != NULL)
+        unpin_locked(registry, entry);
+    (void)pthread_mutex_unlock(&registry->mutex);
+    return next;
 }
 
 void snk_registry_begin_close(snk_registry *registry)

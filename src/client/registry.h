@@ -1,5 +1,5 @@
 /*
- * The locks of one client by name. An entry that no handle, hold, waiter or pin needs any more is freed; there are at
+ * The entries of one client by name and key. An entry that no handle, hold, waiter or pin needs any more is freed; there are at
  * most max_locks.
  */
 #ifndef SNK_CLIENT_REGISTRY_H
@@ -32,16 +32,19 @@ void snk_registry_init(snk_registry *registry);
 /* Frees every entry, whatever it is in; nobody uses them any more. */
 void snk_registry_deinit(snk_registry *registry);
 
-/* The entry of a name, made if need be, with one more handle. SNECK_LIMIT, SNECK_NO_MEMORY, SNECK_INVALID (closed). */
-sneck_status snk_registry_open(snk_registry *registry, const char *name, snk_entry **entry_out, sneck_error *error);
+/* An entry, made if need be, with one more handle. SNECK_LIMIT, SNECK_NO_MEMORY, SNECK_INVALID (closed). */
+sneck_status snk_registry_open(snk_registry *registry, const char *name, const snk_entry_key *key,
+                               snk_entry **entry_out, sneck_error *error);
 
 /* One handle less. */
 void snk_registry_drop(snk_registry *registry, snk_entry *entry);
 /* True when the entry has exactly one handle. */
 bool snk_registry_is_last_handle(snk_registry *registry, const snk_entry *entry);
 
-/* The entry of a name, pinned, or NULL. */
-snk_entry *snk_registry_find(snk_registry *registry, const char *name);
+/* An entry, pinned, or NULL. */
+snk_entry *snk_registry_find(snk_registry *registry, const char *name, const snk_entry_key *key);
+/* The first entry with that name, or the next one after `entry`, pinned; `entry` is unpinned. NULL: no more. */
+snk_entry *snk_registry_next_named(snk_registry *registry, const char *name, snk_entry *entry);
 void snk_registry_unpin(snk_registry *registry, snk_entry *entry);
 
 /* From now on no handles are made. */

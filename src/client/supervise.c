@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/name.h"
 #include "client/lock.h"
+#include "client/perform.h"
 
 bool snk_lock_claim(sneck_lock *lock, snk_id *claim_out)
 {
@@ -18,11 +19,36 @@ bool snk_lock_claim(sneck_lock *lock, snk_id *claim_out)
     return held;
 }
 
+/* The renewal that the hold would get in a few milliseconds anyway. */
+static void confirm(sneck_lock *lock)
+{
+    sneck_client *client = lock->client;
+    snk_entry *entry = lock->entry;
+    snk_event event = { .kind = SNK_EVENT_EXTEND, .owner = snk_lock_owner(lock) };
+    snk_turn turn;
+    snk_turn_init(&turn, client, entry);
+    (void)pthread_mutex_lock(&entry->mutex);
+    const snk_hold *hold = entry->machine.hold;
+    bool confirms = hold != NULL && hold->renewal.is_offer && snk_gate_enter(&client->gate);
+    if (confirms) {
+        event.lease_ns = hold->terms.lease_ns;
+        snk_turn_take_locked(&turn, &event);
+    }
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (!confirms)
+        return;
+    snk_turn_end(&turn);
+    snk_perform(&turn, NULL);
+    snk_gate_leave(&client->gate);
+}
+
 void snk_lock_mirror_deadline(sneck_lock *lock, _Atomic int64_t *word)
 {
     if (snk_lock_check(lock, NULL) != SNECK_OK)
         return;
     snk_entry *entry = lock->entry;
+    if (word != NULL)
+        confirm(lock);
     (void)pthread_mutex_lock(&entry->mutex);
     entry->mirror = word;
     if (word != NULL)

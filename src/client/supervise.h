@@ -17,7 +17,9 @@ bool snk_lock_claim(sneck_lock *lock, snk_id *claim_out);
 /*
  * From now on `*word` (in memory that outlives the handle, perhaps shared with another process) is kept equal to the
  * deadline of the present hold: CLOCK_BOOTTIME in ns, SNK_DEADLINE_NONE or SNK_DEADLINE_LOST, changed in the same step
- * that changes the hold. NULL ends it. One mirror per name and client.
+ * that changes the hold. NULL ends it. One mirror per name and client. A hold that began a moment ago with the short life
+ * of an offer gets its full lease first, because who looks at the word plans by it; if the store does not answer, the
+ * short deadline is what there is.
  */
 void snk_lock_mirror_deadline(sneck_lock *lock, _Atomic int64_t *word);
 

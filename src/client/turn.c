@@ -86,7 +86,11 @@ static void find_askers_locked(snk_turn *turn, const snk_waiter *self)
             continue;
         if (agent->thread == 0 && &agent->waiter == self)
             agent->thread = gettid();
-        turn->askers[i] = (snk_asker){ .thread = agent->thread, .why = snk_why_ref(agent->why) };
+        turn->askers[i] = (snk_asker){
+            .thread = agent->thread,
+            .why = snk_why_ref(agent->why),
+            .beside = agent->beside,
+        };
     }
 }
 
@@ -123,13 +127,17 @@ void snk_turn_take_sends(snk_turn *turn, const snk_send sends[], uint32_t count)
     }
 }
 
-void snk_turn_call_locked(snk_turn *turn, const snk_id *claim)
+void snk_turn_call_locked(snk_turn *turn, const snk_id *claim, const snk_grant *grant)
 {
     snk_turn_take_sends(turn, NULL, 0);
     snk_agent *agent = find_agent_locked(turn->entry, claim);
     if (agent == NULL)
         return;
     agent->news = true;
+    if (grant != NULL) {
+        agent->is_granted = true;
+        agent->grant = *grant;
+    }
     if (agent->request != NULL)
         snk_request_woken_locked(turn, agent->request);
     else

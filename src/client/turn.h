@@ -19,7 +19,8 @@
 /* Who asks, as the store is told. */
 typedef struct snk_asker {
     int64_t thread;
-    snk_why *why; /* a reference */
+    snk_why *why;  /* a reference */
+    snk_id beside; /* the hold of the same owner that the claim may stand beside; zero: none */
 } snk_asker;
 
 #define SNK_TURN_WORDS_MAX 16
@@ -45,8 +46,11 @@ void snk_turn_take_locked(snk_turn *turn, snk_event *event);
 /* Instead of a step: sends that another turn left over, or none. */
 void snk_turn_take_sends(snk_turn *turn, const snk_send sends[], uint32_t count);
 
-/* Instead of a step: calls the agent of the waiter with this claim, because the store has news about it. */
-void snk_turn_call_locked(snk_turn *turn, const snk_id *claim);
+/*
+ * Instead of a step: calls the agent of the waiter with this claim, because the store has news about it; `grant`: that
+ * it was granted the lock, or NULL. The agent takes it to the machine.
+ */
+void snk_turn_call_locked(snk_turn *turn, const snk_id *claim, const snk_grant *grant);
 
 /* Wakes whoever is to be woken; entry.mutex was given back. */
 void snk_turn_end(snk_turn *turn);

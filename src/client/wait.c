@@ -15,6 +15,9 @@ typedef struct wait {
     uint64_t ticket;  /* of the claim that the thread waits with; 0: it waits for others of this process only */
     bool news;        /* the store said that there may be some */
     int cancel_state; /* the caller's */
+    const snk_wait_hook *hook; /* NULL: none, or called */
+    snk_wait_record record;    /* of a thread, while it waits */
+    bool is_recorded;
 } wait;
 
 static bool is_registered(const snk_seek *seek)
@@ -47,6 +50,13 @@ static void sleep_until_called(wait *self)
         (void)snk_futex_wait_any(&sleeper, 1, timeout_ns);
 }
 
+static void end_record(wait *self)
+{
+    if (self->is_recorded)
+        snk_waits_end(&self->lock->client->waits, &self->record);
+    self->is_recorded = false;
+}
+
 /* Releases what the thread was given while it was being cancelled. */
 static void release_again(wait *self)
 {
@@ -70,6 +80,7 @@ static void on_cancel(void *argument)
     (void)pthread_mutex_unlock(&entry->mutex);
     snk_turn_end(&turn);
     snk_perform(&turn, NULL);
+    end_record(self);
     if (self->agent.waiter.result.status == SNECK_OK)
         release_again(self);
     snk_gate_leave(&client->gate);
@@ -116,23 +127,82 @@ static bool go_round(wait *self)
     return decided;
 }
 
+static void tell_if_registered(wait *self)
+{
+    snk_entry *entry = self->lock->entry;
+    const snk_waiter *waiter = &self->agent.waiter;
+    (void)pthread_mutex_lock(&entry->mutex);
+    bool registered = !waiter->decided && is_registered(&waiter->seek);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (!registered)
+        return;
+    const snk_wait_hook *hook = self->hook;
+    self->hook = NULL;
+    hook->registered(hook->context);
+}
+
+/* The thread is about to wait, and others may be waiting for it. True: for ever, so that it gives up. */
+static bool would_wait_for_ever(wait *self, sneck_error *deadlock)
+{
+    sneck_client *client = self->lock->client;
+    snk_entry *entry = self->lock->entry;
+    uint64_t owner = self->agent.waiter.owner;
+    if (self->agent.waiter.once || (owner & SNK_OWNER_IS_HANDLE) != 0)
+        return false;
+    (void)pthread_mutex_lock(&entry->mutex);
+    bool decided = self->agent.waiter.decided;
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (decided)
+        return false;
+    snk_waits_begin(&client->waits, &self->record, owner, entry);
+    self->is_recorded = true;
+    return snk_deadlock_find(client, &self->record, deadlock);
+}
+
+/* Gives up; should the lock have come meanwhile, there was no deadlock. */
+static void give_up(wait *self, const sneck_error *deadlock)
+{
+    snk_entry *entry = self->lock->entry;
+    snk_turn turn;
+    snk_turn_init(&turn, self->lock->client, entry);
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_agent_give_up_locked(&self->agent, &turn, SNECK_CANCELED);
+    snk_agent_end_locked(&self->agent, entry);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_turn_end(&turn);
+    snk_perform(&turn, NULL);
+    if (self->agent.waiter.result.status == SNECK_CANCELED)
+        self->agent.waiter.result = *deadlock;
+}
+
 /* The thread has a request in flight, or must wait; the gate was entered under entry.mutex. */
 static void wait_until_decided(wait *self, snk_turn *turn, int64_t wait_ms)
 {
     self->until_ns = snk_wait_until_ns(wait_ms);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &self->cancel_state);
     snk_perform(turn, NULL);
-    while (!go_round(self))
-        ;
+    sneck_error deadlock;
+    bool decided = would_wait_for_ever(self, &deadlock);
+    if (decided)
+        give_up(self, &deadlock);
+    while (!decided) {
+        if (self->hook != NULL)
+            tell_if_registered(self);
+        decided = go_round(self);
+    }
+    end_record(self);
     snk_gate_leave(&self->lock->client->gate);
     (void)pthread_setcancelstate(self->cancel_state, NULL);
 }
 
-sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, sneck_error *error)
+sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, const snk_wait_hook *hook,
+                              sneck_error *error)
 {
     wait self;
     self.lock = lock;
     self.news = false;
+    self.hook = hook;
+    self.is_recorded = false;
     snk_agent_init(&self.agent, lock, terms, wait_ms);
     snk_entry *entry = lock->entry;
     snk_turn turn;

@@ -8,7 +8,14 @@
 #include "engine/claim.h"
 #include "sneck.h"
 
-/* sneck_acquire with these terms; arguments were checked. */
-sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, sneck_error *error);
+/* Called once, on the waiting thread, when the store has answered that the claim waits; not before that, or never. */
+typedef struct snk_wait_hook {
+    void (*registered)(void *context);
+    void *context;
+} snk_wait_hook;
+
+/* sneck_acquire with these terms; arguments were checked. `hook` may be NULL. */
+sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, const snk_wait_hook *hook,
+                              sneck_error *error);
 
 #endif

@@ -59,8 +59,21 @@ typedef struct snk_answer {
     uint64_t token_first; /* held: the block of tokens that came with the grant, the same at each renewal */
     uint64_t token_last;
     int64_t look_after_ns; /* queued: look again after this time at the latest; 0: the caller's choice */
+    uint32_t units;        /* held: of a permit, how many it is */
     uint64_t ticket;       /* queued: the store's own note for snk_store_wait */
-    sneck_error error;     /* failed, uncertain */
+    uint64_t run;      /* queued: which run of which server says so; 0: not known, or the store announces no grants */
+    sneck_error error; /* failed, uncertain */
 } snk_answer;
+
+/*
+ * What the store says on its own about a claim that waited: it was granted the lock, as an offer that lives
+ * min(SNK_OFFER_NS, lease) from then on unless it is renewed.
+ */
+typedef struct snk_grant {
+    snk_id claim;
+    uint64_t token_first; /* the block of tokens */
+    uint64_t token_last;
+    uint64_t run; /* which run of which server says so; 0: not known, and then it is no more than a reason to ask */
+} snk_grant;
 
 #endif

@@ -115,25 +115,29 @@ void snk_hold_reenter(snk_step *step, snk_waiter *waiter)
     snk_step_decide_as(step, waiter, SNECK_OK, "");
 }
 
-void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
+void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_gift *gift)
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = waiter->hold;
     assert(hold != NULL && machine->hold == NULL);
     waiter->hold = NULL;
     *hold = (snk_hold){
-        .claim = send->claim,
+        .claim = gift->claim,
         .terms = waiter->terms,
         .owner = waiter->owner,
-        .token = answer->token_first,
-        .token_first = answer->token_first,
-        .token_last = answer->token_last,
+        .token = gift->token_first,
+        .token_first = gift->token_first,
+        .token_last = gift->token_last,
+        .units = gift->units,
         .granted_at_ns = step->now_ns,
     };
     machine->hold = hold;
-    int64_t counts_from_ns = SNK_BUGGY(3) ? step->now_ns : send->sent_at_ns;
-    snk_deadline_set(&machine->deadline, snk_deadline_of(counts_from_ns, send->lease_ns));
-    snk_renewal_begin(&hold->renewal, waiter->terms.renew_ns, send->sent_at_ns);
+    int64_t counts_from_ns = SNK_BUGGY(3) ? step->now_ns : gift->counts_from_ns;
+    snk_deadline_set(&machine->deadline, snk_deadline_of(counts_from_ns, gift->lease_ns));
+    if (gift->offered && !SNK_BUGGY(40))
+        snk_renewal_begin_offer(&hold->renewal, waiter->terms.renew_ns, step->now_ns);
+    else
+        snk_renewal_begin(&hold->renewal, waiter->terms.renew_ns, gift->counts_from_ns);
     set_state(machine, true, 1, 0);
     waiter->token = hold->token;
     snk_step_decide_as(step, waiter, SNECK_OK, "");
@@ -162,8 +166,9 @@ static bool has_handoff_budget(const snk_step *step)
     const snk_machine *machine = step->machine;
     const snk_hold *hold = machine->hold;
     int64_t left_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
+    int64_t lease_ns = hold->renewal.is_offer ? snk_offer_life_ns(hold->terms.lease_ns) : hold->terms.lease_ns;
     return !machine->closing && !hold->terms.fair && (hold->token < hold->token_last || SNK_BUGGY(25)) &&
-           step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > hold->terms.lease_ns / 3;
+           step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > lease_ns / 3;
 }
 
 bool snk_hold_is_takeable(const snk_step *step, const snk_waiter *waiter)
@@ -286,10 +291,22 @@ static void renewal_failed(snk_step *step, const sneck_error *error)
                       "a renewal was not answered in time");
 }
 
+/*
+ * The grant was announced while a request about the claim was on its way. Whatever the store answered before it made
+ * the grant is of no interest any more; only that the claim holds the lock, or is gone, was said after it.
+ */
+static bool was_overtaken(const snk_hold *hold, const snk_send *send, snk_answer_kind kind)
+{
+    bool before = send->sent_at_ns <= hold->granted_at_ns && !SNK_BUGGY(39);
+    return before && kind != SNK_ANSWER_HELD && kind != SNK_ANSWER_GONE;
+}
+
 void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer)
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
+    if (was_overtaken(hold, send, answer->kind))
+        return;
     switch (answer->kind) {
     case SNK_ANSWER_HELD:
         if (!snk_deadline_raise(&machine->deadline, step->now_ns,

@@ -137,7 +137,14 @@ static void on_ask(snk_step *step, snk_waiter *waiter)
     advance(step, waiter);
 }
 
-static void on_resume(snk_step *step, snk_waiter *waiter, bool news)
+/* What the store says may be about a claim that the waiter has no more. */
+static bool is_for(const snk_grant *grant, const snk_waiter *waiter)
+{
+    return grant != NULL && snk_seek_is_active(&waiter->seek) &&
+           (snk_id_equal(&grant->claim, &waiter->seek.claim) || SNK_BUGGY(41));
+}
+
+static void on_resume(snk_step *step, snk_waiter *waiter, bool news, const snk_grant *grant)
 {
     if (waiter->decided || waiter->interrupted)
         return;
@@ -145,9 +152,11 @@ static void on_resume(snk_step *step, snk_waiter *waiter, bool news)
         snk_machine_wake_seeker(step);
         return;
     }
-    if (news)
+    if (is_for(grant, waiter))
+        snk_offer_heard(step, waiter, grant);
+    else if (news)
         snk_seek_look(step, waiter);
-    if (!snk_seek_is_active(&waiter->seek))
+    if (!waiter->decided && !snk_seek_is_active(&waiter->seek))
         advance(step, waiter);
 }
 
@@ -237,12 +246,16 @@ static void on_reply(snk_step *step, const snk_send *send, const snk_answer *ans
         (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost");
 }
 
-static void on_news(snk_step *step, const snk_id *claim)
+static void on_news(snk_step *step, const snk_id *claim, const snk_grant *grant)
 {
     if (SNK_BUGGY(32) && step->machine->hold != NULL && snk_id_equal(&step->machine->hold->claim, claim))
         snk_hold_lose(step, "a message says so");
     snk_waiter *waiter = find_by_claim(step->machine, claim);
-    if (waiter != NULL)
+    if (waiter == NULL)
+        return;
+    if (is_for(grant, waiter))
+        snk_offer_heard(step, waiter, grant);
+    else
         snk_seek_look(step, waiter);
 }
 
@@ -313,7 +326,7 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         on_ask(&step, event->waiter);
         break;
     case SNK_EVENT_RESUME:
-        on_resume(&step, event->waiter, event->news);
+        on_resume(&step, event->waiter, event->news, event->grant);
         break;
     case SNK_EVENT_GIVE_UP:
         on_give_up(&step, event->waiter, event->status);
@@ -328,7 +341,7 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         on_reply(&step, event->send, event->answer);
         break;
     case SNK_EVENT_NEWS:
-        on_news(&step, &event->claim);
+        on_news(&step, &event->claim, event->grant);
         break;
     case SNK_EVENT_TIMER:
         on_timer(&step);

@@ -22,6 +22,9 @@
  * waited SNK_BARGE_TIME_NS: then it is served directly. The budget: tokens of the block, SNK_HANDOFF_TIME_NS since the
  * grant, and a third of the lease left.
  *
+ * A store may announce that it has granted the lock to a claim that waited (snk_grant). Then the waiter starts without
+ * another question where that is safe (offer.c), and the hold is confirmed by a renewal soon after.
+ *
  * The caller serializes all steps of one machine (client: entry.mutex).
  */
 #ifndef SNK_ENGINE_MACHINE_H
@@ -64,6 +67,9 @@ typedef struct snk_seek {
     int64_t look_at_ns; /* when to ask (again); SNK_NEVER_NS: not on a timer */
     uint64_t ticket;    /* of the last "queued", for snk_store_wait; 0 before */
     int64_t lease_ns;   /* with which the claim was sent */
+    int64_t
+        waits_since_ns; /* when the last request left that was answered with "queued"; before: when the acquire did */
+    uint64_t run;       /* of the server that answered it; 0: not known */
 } snk_seek;
 
 typedef struct snk_hold {
@@ -73,6 +79,7 @@ typedef struct snk_hold {
     uint64_t token;       /* of the present owner */
     uint64_t token_first; /* of the block, as the store shows it */
     uint64_t token_last;
+    uint32_t units;        /* of a permit, as the store granted it */
     int64_t granted_at_ns; /* when the store's grant was asked for: the hand-off budget counts from here */
     snk_renewal renewal;
     uint32_t levels;       /* of the owner, once the hold is lost (while it lasts they are in the state word) */
@@ -123,12 +130,12 @@ typedef struct snk_machine {
 
 typedef enum snk_event_kind {
     SNK_EVENT_ASK,       /* waiter: somebody asks for the lock */
-    SNK_EVENT_RESUME,    /* waiter: its agent was woken; `news`: the store may have news about its claim */
+    SNK_EVENT_RESUME,    /* waiter: its agent was woken; `news`: the store may have news about its claim; `grant` */
     SNK_EVENT_GIVE_UP,   /* waiter, status: its agent stops waiting (SNECK_TIMEOUT or SNECK_CANCELED) */
     SNK_EVENT_RELEASE,   /* owner: gives a level back; the result is in snk_actions.release */
     SNK_EVENT_EXTEND,    /* owner, lease_ns: wants a longer lease; the result is in snk_actions.release */
     SNK_EVENT_REPLY,     /* send, answer: the store answered, or will not */
-    SNK_EVENT_NEWS,      /* claim: the store says that it may have news */
+    SNK_EVENT_NEWS,      /* claim: the store says that it may have news; `grant` */
     SNK_EVENT_TIMER,     /* timer_at_ns, or the deadline, has come */
     SNK_EVENT_INTERRUPT, /* tag (NULL: all): wakes waiters so that they give up */
     SNK_EVENT_CLOSE      /* as INTERRUPT of all; the hold is released; nothing is granted any more */
@@ -144,7 +151,9 @@ typedef struct snk_event {
     bool news;
     const void *tag;
     snk_id claim;
-    const snk_send *send;     /* REPLY: what was sent */
+    const snk_grant
+        *grant;           /* NEWS, RESUME: the store says that it has granted this claim the lock; NULL: no such news */
+    const snk_send *send; /* REPLY: what was sent */
     const snk_answer *answer; /* REPLY */
 } snk_event;
 

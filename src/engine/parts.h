@@ -1,6 +1,7 @@
 /*
  * How the files of the machine work together: machine.c takes events apart, seek.c is about claims that do not hold the
- * lock yet, hold.c about the one that does, actions.c collects what is to be done. Nobody else includes this.
+ * lock yet, offer.c about those that the store says it has granted, hold.c about the one that holds, actions.c collects
+ * what is to be done. Nobody else includes this.
  */
 #ifndef SNK_ENGINE_PARTS_H
 #define SNK_ENGINE_PARTS_H
@@ -57,6 +58,13 @@ void snk_seek_leave(snk_step *step, snk_waiter *waiter);
 /* Sends what is due. */
 void snk_seek_on_timer(snk_step *step, snk_waiter *waiter);
 
+/* ---- offer.c ---- */
+
+/* How long an offer to a claim with this lease lives. */
+int64_t snk_offer_life_ns(int64_t lease_ns);
+/* The store says that it has granted the lock to the waiter's claim: the waiter starts with it, or asks first. */
+void snk_offer_heard(snk_step *step, snk_waiter *waiter, const snk_grant *grant);
+
 /* ---- hold.c ---- */
 
 uint32_t snk_state_levels(const snk_machine *machine);
@@ -67,8 +75,18 @@ void snk_hold_settle(snk_step *step);
 snk_hold *snk_hold_find_lost(const snk_machine *machine, uint64_t owner);
 /* The owner asks again. */
 void snk_hold_reenter(snk_step *step, snk_waiter *waiter);
-/* The store gave the lock to the waiter's claim, by a request that is still worth something. */
-void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer);
+/* What the store has given a claim. */
+typedef struct snk_gift {
+    snk_id claim;
+    uint64_t token_first;
+    uint64_t token_last;
+    uint32_t units; /* of a permit, where the store says */
+    int64_t lease_ns;
+    int64_t counts_from_ns; /* when the lease began, at the latest */
+    bool offered;           /* the lease is the life of an offer: a renewal must follow soon */
+} snk_gift;
+/* The store gave the lock to the waiter's claim, and that is still worth something. */
+void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_gift *gift);
 /* May the waiter have the hold that is kept for local hand-off? */
 bool snk_hold_is_takeable(const snk_step *step, const snk_waiter *waiter);
 void snk_hold_take(snk_step *step, snk_waiter *waiter);

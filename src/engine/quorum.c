@@ -97,22 +97,22 @@ static counts count(const snk_quorum *quorum, const snk_node_says says[])
     return result;
 }
 
-snk_tally snk_quorum_renewal(const snk_quorum *quorum, const snk_node_says says[])
+snk_quorum_says snk_quorum_renewal(const snk_quorum *quorum, const snk_node_says says[])
 {
     counts n = count(quorum, says);
     uint32_t majority = snk_quorum_majority(quorum) - SNK_BUGGY(77);
     uint32_t blocking = snk_quorum_blocking(quorum);
     if (n.of[SNK_NODE_YES] >= majority)
-        return SNK_TALLY_YES;
+        return SNK_QUORUM_YES;
     if (n.of[SNK_NODE_NO] >= blocking)
-        return SNK_TALLY_NO;
+        return SNK_QUORUM_NO;
     uint32_t open = n.of[SNK_NODE_OPEN];
     if (n.of[SNK_NODE_YES] + open >= majority || n.of[SNK_NODE_NO] + open >= blocking)
-        return SNK_TALLY_OPEN;
-    return n.of[SNK_NODE_SILENT] + open > 0 ? SNK_TALLY_UNCERTAIN : SNK_TALLY_FAILED;
+        return SNK_QUORUM_OPEN;
+    return n.of[SNK_NODE_SILENT] + open > 0 ? SNK_QUORUM_UNCERTAIN : SNK_QUORUM_FAILED;
 }
 
-snk_tally snk_quorum_release(const snk_quorum *quorum, const snk_node_says says[])
+snk_quorum_says snk_quorum_release(const snk_quorum *quorum, const snk_node_says says[])
 {
     counts n = count(quorum, says);
     uint32_t majority = snk_quorum_majority(quorum);
@@ -120,19 +120,19 @@ snk_tally snk_quorum_release(const snk_quorum *quorum, const snk_node_says says[
     uint32_t answered = n.of[SNK_NODE_YES] + n.of[SNK_NODE_NO];
     uint32_t open = n.of[SNK_NODE_OPEN];
     if (n.of[SNK_NODE_NO] >= blocking)
-        return SNK_TALLY_NO;
+        return SNK_QUORUM_NO;
     if (answered >= majority && n.of[SNK_NODE_NO] + open < blocking)
-        return SNK_TALLY_YES;
+        return SNK_QUORUM_YES;
     if (n.of[SNK_NODE_YES] >= majority)
-        return SNK_TALLY_YES;
+        return SNK_QUORUM_YES;
     if (open > 0 && answered + open >= majority)
-        return SNK_TALLY_OPEN;
-    return n.of[SNK_NODE_SILENT] + open > 0 ? SNK_TALLY_UNCERTAIN : SNK_TALLY_FAILED;
+        return SNK_QUORUM_OPEN;
+    return n.of[SNK_NODE_SILENT] + open > 0 ? SNK_QUORUM_UNCERTAIN : SNK_QUORUM_FAILED;
 }
 
 uint32_t snk_quorum_adopters(const snk_quorum *quorum, const snk_node_says says[])
 {
-    if (snk_quorum_renewal(quorum, says) != SNK_TALLY_YES)
+    if (snk_quorum_renewal(quorum, says) != SNK_QUORUM_YES)
         return 0;
     uint32_t adopters = 0;
     for (uint32_t i = 0; i < quorum->nodes; i++)

@@ -89,22 +89,22 @@ typedef enum snk_node_says {
     SNK_NODE_SILENT  /* it was asked and has not answered: nobody knows */
 } snk_node_says;
 
-typedef enum snk_tally {
-    SNK_TALLY_OPEN, /* more answers are needed */
-    SNK_TALLY_YES,
-    SNK_TALLY_NO,
-    SNK_TALLY_FAILED,
-    SNK_TALLY_UNCERTAIN
-} snk_tally;
+typedef enum snk_quorum_says {
+    SNK_QUORUM_OPEN, /* more answers are needed */
+    SNK_QUORUM_YES,
+    SNK_QUORUM_NO,
+    SNK_QUORUM_FAILED,
+    SNK_QUORUM_UNCERTAIN
+} snk_quorum_says;
 
 /* YES: a majority has the claim, and renewed it. NO: no majority can have it. */
-snk_tally snk_quorum_renewal(const snk_quorum *quorum, const snk_node_says says[]);
+snk_quorum_says snk_quorum_renewal(const snk_quorum *quorum, const snk_node_says says[]);
 
 /*
  * YES: a majority does not have the claim any more, and it cannot be excluded that a majority had it. NO: no majority
  * had it. Else too few nodes have answered.
  */
-snk_tally snk_quorum_release(const snk_quorum *quorum, const snk_node_says says[]);
+snk_quorum_says snk_quorum_release(const snk_quorum *quorum, const snk_node_says says[]);
 
 /*
  * After a renewal that was counted as YES: the nodes that do not have the claim and may be given it, as a set. (Never

@@ -8,6 +8,14 @@ void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_a
     renewal->next_at_ns = snk_time_add(sent_at_ns, interval_ns);
     renewal->renewed_at_ns = 0;
     renewal->failures = 0;
+    renewal->is_offer = false;
+}
+
+void snk_renewal_begin_offer(snk_renewal *renewal, int64_t interval_ns, int64_t now_ns)
+{
+    snk_renewal_begin(renewal, interval_ns, now_ns);
+    renewal->next_at_ns = snk_time_add(now_ns, SNK_CONFIRM_NS);
+    renewal->is_offer = true;
 }
 
 bool snk_renewal_is_due(const snk_renewal *renewal, int64_t now_ns)
@@ -25,12 +33,13 @@ void snk_renewal_succeeded(snk_renewal *renewal, int64_t sent_at_ns, int64_t now
     renewal->next_at_ns = snk_time_add(sent_at_ns, renewal->interval_ns);
     renewal->renewed_at_ns = now_ns;
     renewal->failures = 0;
+    renewal->is_offer = false;
 }
 
 void snk_renewal_failed(snk_renewal *renewal, int64_t now_ns)
 {
     renewal->failures++;
-    if (renewal->interval_ns == SNK_NEVER_NS)
+    if (renewal->interval_ns == SNK_NEVER_NS && !renewal->is_offer)
         renewal->next_at_ns = SNK_NEVER_NS;
     else
         renewal->next_at_ns = snk_time_add(now_ns, snk_backoff_ns(renewal->failures, renewal->interval_ns / 4));

@@ -88,6 +88,8 @@ void snk_seek_start(snk_step *step, snk_waiter *waiter)
     seek->ticket = 0;
     seek->news = false;
     seek->lease_ns = waiter->terms.lease_ns;
+    seek->waits_since_ns = step->now_ns;
+    seek->run = 0;
     snk_send *send = snk_step_send(step, SNK_ASK_ACQUIRE, &seek->claim, seek->lease_ns);
     send->fair = waiter->terms.fair;
     send->queue = !waiter->once;
@@ -109,6 +111,8 @@ void snk_seek_look(snk_step *step, snk_waiter *waiter)
         return;
     seek->state = seek->state == SNK_SEEK_QUEUED ? SNK_SEEK_ASKING : SNK_SEEK_UNSURE_ASKING;
     seek->look_at_ns = SNK_NEVER_NS;
+    if (SNK_BUGGY(44))
+        seek->waits_since_ns = step->now_ns;
     (void)snk_step_send(step, SNK_ASK_RENEW, &seek->claim, seek->lease_ns);
 }
 
@@ -150,7 +154,13 @@ static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, co
         return;
     }
     if (snk_deadline_of(send->sent_at_ns, send->lease_ns) > step->now_ns || SNK_BUGGY(13)) {
-        snk_hold_begin(step, waiter, send, answer);
+        snk_hold_begin(step, waiter,
+                       &(snk_gift){ .claim = send->claim,
+                                    .token_first = answer->token_first,
+                                    .token_last = answer->token_last,
+                                    .units = answer->units,
+                                    .lease_ns = send->lease_ns,
+                                    .counts_from_ns = send->sent_at_ns });
         return;
     }
     /* Too late: the lease is over, or nearly, before it could be used. */
@@ -163,7 +173,7 @@ static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, co
     back_off(step, &waiter->seek, SNK_SEEK_BACKING_OFF);
 }
 
-static void queued(snk_step *step, snk_waiter *waiter, const snk_answer *answer)
+static void queued(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
 {
     snk_seek *seek = &waiter->seek;
     const snk_engine *engine = step->machine->engine;
@@ -176,6 +186,8 @@ static void queued(snk_step *step, snk_waiter *waiter, const snk_answer *answer)
     seek->state = SNK_SEEK_QUEUED;
     seek->look_at_ns = snk_time_add(step->now_ns, pause_ns);
     seek->ticket = answer->ticket;
+    seek->waits_since_ns = send->sent_at_ns;
+    seek->run = answer->run;
     seek->contacted = true;
     seek->failures = 0;
     if (seek->news) {
@@ -253,7 +265,7 @@ void snk_seek_answered(snk_step *step, snk_waiter *waiter, const snk_send *send,
         granted(step, waiter, send, answer);
         break;
     case SNK_ANSWER_QUEUED:
-        queued(step, waiter, answer);
+        queued(step, waiter, send, answer);
         break;
     case SNK_ANSWER_BUSY:
         busy(step, waiter);

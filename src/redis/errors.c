@@ -13,6 +13,8 @@ typedef struct error_row {
     const char *advice; /* what happened, and what to do about it */
 } error_row;
 
+static const char access_advice[] = "the access rules of this user forbid it; see ACL SETUSER";
+
 static const error_row rows[] = {
     { "NOSCRIPT", SNK_REDIS_NOSCRIPT, true, SNECK_UNAVAILABLE, "the script is not loaded" },
     { "READONLY", SNK_REDIS_READONLY, true, SNECK_UNAVAILABLE, "this is a replica; connect to the master" },
@@ -27,9 +29,11 @@ static const error_row rows[] = {
       "the server has no password; take it out of the URL" },
     { "ERR AUTH <password> called without any password configured", SNK_REDIS_WRONGPASS, true, SNECK_DENIED,
       "the server has no password; take it out of the URL" },
-    { "NOPERM", SNK_REDIS_NOPERM, true, SNECK_DENIED, "the access rules of this user forbid it; see ACL SETUSER" },
-    { "ERR The user executing the script can't", SNK_REDIS_NOPERM, true, SNECK_DENIED,
-      "the access rules of this user forbid it; see ACL SETUSER" },
+    { "NOPERM", SNK_REDIS_NOPERM, true, SNECK_DENIED, access_advice },
+    /* Redis 7.2 and Valkey; Redis 7.0; Redis 6. */
+    { "ERR ACL failure in script", SNK_REDIS_SCRIPT_DENIED, false, SNECK_DENIED, access_advice },
+    { "ERR The user executing the script can't", SNK_REDIS_SCRIPT_DENIED, false, SNECK_DENIED, access_advice },
+    { "The user executing the script can't", SNK_REDIS_SCRIPT_DENIED, false, SNECK_DENIED, access_advice },
     { "DENIED", SNK_REDIS_PROTECTED, true, SNECK_DENIED,
       "the server is in protected mode; give it a password, or connect from its own machine" },
     { "ERR DB index is out of range", SNK_REDIS_BAD_DATABASE, true, SNECK_INVALID,

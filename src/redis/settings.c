@@ -55,7 +55,10 @@ static sneck_status check(const snk_redis_config *config, sneck_error *error)
         return snk_fail(error, SNECK_INVALID, 0, "redis: %d is no database number; 0 to %d are", config->database,
                         DATABASE_MAX);
     if (or_empty(config->user)[0] != '\0' && or_empty(config->password)[0] == '\0')
-        return snk_fail(error, SNECK_INVALID, 0, "redis: user '%.60s' needs a password", config->user);
+        return snk_fail(
+            error, SNECK_DENIED, 0,
+            "redis: user '%.60s' needs a password, in the URL or in the file that SNECK_PASSWORD_FILE names",
+            config->user);
     if (config->connect_timeout_ns < 0 || config->command_timeout_ns < 0)
         return snk_fail(error, SNECK_INVALID, 0, "redis: a timeout cannot be negative");
     if ((or_empty(config->tls.cert)[0] != '\0') != (or_empty(config->tls.key)[0] != '\0'))

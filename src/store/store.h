@@ -15,7 +15,12 @@
  *     leaves the queue. With `unanswered` it also leaves a tombstone for max(lease, SNK_TOMBSTONE_NS), whether or not
  *     the claim was there. It never touches another claim.
  *   - tokens: each grant comes with a block [first, last] that is higher than all tokens of earlier grants of that lock.
+ *   - a claim is granted when nothing stands in its way (grip.h); where one release frees several, all of them are
+ *     granted. A claim that shares gets no token of its own but the epoch: the last token that was given out.
+ *   - a TAKE that ends without `ends_hold`, by a release or by its lease, gives its units back.
  *   - what a claim is owed after a message was lost is found by the next renew: no state hangs on a message.
+ *   - a store that announces grants (snk_news_fn) says only what it has done, for a claim whose id nobody else can know,
+ *     in the same run of the same server that its "queued" answers name; the offer lives no shorter than said above.
  */
 #ifndef SNK_STORE_STORE_H
 #define SNK_STORE_STORE_H
@@ -26,6 +31,7 @@
 
 #include "base/url.h"
 #include "engine/claim.h"
+#include "store/grip.h"
 
 typedef struct snk_store snk_store;
 
@@ -42,6 +48,7 @@ typedef struct snk_claim {
     const char *name; /* without prefix */
     const char *why;  /* "" when none; acquire only */
     int64_t thread;   /* thread id of the asker, for the owner text "<client uuid>:<thread id>"; acquire only */
+    snk_grip grip;
     snk_send send;
 } snk_claim;
 
@@ -69,13 +76,16 @@ typedef struct snk_store_traits {
     bool token_blocks;   /* grants may come with more than one token: local hand-off is possible */
     bool pushes_wakeups; /* waiters are woken; otherwise they look each retry_ms */
     bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
+    unsigned modes;      /* what it can do: bits of snk_mode; a request for another one fails with SNECK_UNSUPPORTED */
+    bool keeps_versions; /* it has `version` */
 } snk_store_traits;
 
 /*
  * News about a claim, for the client: called on whatever thread drives the store, with nothing of the store locked.
- * Only for stores that hear news on their own; others return from `wait` instead.
+ * `grant`: the claim was granted the lock, so much the store knows; NULL: look again. Only for stores that hear news on
+ * their own; others return from `wait` instead.
  */
-typedef void (*snk_news_fn)(void *context, const char *name, const snk_id *claim);
+typedef void (*snk_news_fn)(void *context, const char *name, const snk_id *claim, const snk_grant *grant);
 
 /* What a store says about one lock. The text fields point into `text`, which grows as needed (owned; see store/view.h). */
 typedef struct snk_view snk_view;
@@ -96,6 +106,16 @@ typedef struct snk_store_ops {
                          sneck_error *error);
     sneck_status (*break_hold)(snk_store *store, const char *name, uint64_t token, const char *reason,
                                sneck_error *error);
+    /*
+     * Reads or changes a count; a store without PERMIT, TAKE and PASS has NULL here. SNECK_UNKNOWN: it may have happened.
+     */
+    sneck_status (*tally)(snk_store *store, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);
+    /*
+     * The version of a name: reads it (`expected` NULL; 0: never bumped), or raises it if it is `*expected`
+     * (SNECK_CONFLICT: it is not, and `*version_out` says what it is). NULL where the store keeps none.
+     */
+    sneck_status (*version)(snk_store *store, const char *name, const uint64_t *expected, uint64_t *version_out,
+                            sneck_error *error);
     /* Called once on a thread of the client that lives until just before close; may be NULL. */
     void (*adopt_thread)(snk_store *store);
     /* Called by that same thread as its last act; may be NULL. */

@@ -32,6 +32,8 @@ static sneck_party copy_party(snk_view *view, const sneck_party *party)
     copy.owner = copy_text(view, party->owner);
     copy.host = copy_text(view, party->host);
     copy.why = copy_text(view, party->why);
+    if (copy.mode == NULL)
+        copy.mode = snk_mode_word(SNK_MODE_EXCLUSIVE);
     return copy;
 }
 
@@ -59,7 +61,8 @@ static void free_texts(snk_view *view)
 
 static void set_empty(snk_view *view)
 {
-    *view = (snk_view){ .info = { .name = "", .holder = { .owner = "", .host = "", .why = "" } } };
+    *view = (snk_view){ .info = {
+                            .name = "", .permits = -1, .holder = { .owner = "", .host = "", .why = "", .mode = "" } } };
 }
 
 snk_view *snk_view_new(void)
@@ -73,6 +76,7 @@ snk_view *snk_view_new(void)
 void snk_view_reset(snk_view *view)
 {
     free_texts(view);
+    free(view->holders);
     free(view->waiters);
     free(view->incidents);
     set_empty(view);
@@ -93,8 +97,17 @@ void snk_view_name(snk_view *view, const char *name)
 
 void snk_view_hold(snk_view *view, const sneck_party *holder, uint64_t token, bool fair)
 {
+    sneck_party *holders = grown(view, view->holders, view->info.holder_count, sizeof *holders);
+    if (holders == NULL)
+        return;
+    holders[view->info.holder_count] = copy_party(view, holder);
+    holders[view->info.holder_count].token = token;
+    view->holders = holders;
+    view->info.holders = holders;
+    if (view->info.holder_count++ > 0)
+        return;
     view->info.held = true;
-    view->info.holder = copy_party(view, holder);
+    view->info.holder = holders[0];
     view->info.token = token;
     view->info.fair = fair;
 }

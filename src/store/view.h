@@ -10,6 +10,7 @@
 
 struct snk_view {
     sneck_info info;           /* what users see; first, so that a sneck_info * is a snk_view * */
+    sneck_party *holders;      /* owned; info.holders */
     sneck_party *waiters;      /* owned; info.waiters */
     sneck_incident *incidents; /* owned; info.incidents */
     struct snk_text *texts;    /* owned; chain of copies */
@@ -27,6 +28,7 @@ void snk_view_free(snk_view *view);
 
 /* Each copies the texts it is given. */
 void snk_view_name(snk_view *view, const char *name);
+/* Of several holders, the first one is sneck_info.holder. */
 void snk_view_hold(snk_view *view, const sneck_party *holder, uint64_t token, bool fair);
 void snk_view_waiter(snk_view *view, const sneck_party *waiter);
 void snk_view_incident(snk_view *view, const sneck_incident *incident);

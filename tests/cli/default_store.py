@@ -4,18 +4,34 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 
 import tap
 from holder import check, same
 
-UID = 54387  # nobody's: the default store of who runs the tests stays as it is
+# The default store of who runs the tests stays as it is. As root, another user's is used instead, whom nobody is; else
+# the tests run in a namespace with a /run/lock of their own.
+UID = 54387
+IN_NAMESPACE = "SNECK_TEST_NAMESPACE" in os.environ
+CAN_BECOME_OTHERS = os.getuid() == 0 and not IN_NAMESPACE
+ENTER = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c",
+         'mount -t tmpfs -o mode=1777 none /run/lock && exec "$@"', "sh"]
+
+
+def enter_namespace():
+    """Runs this script again in one, if there can be one."""
+    if os.getuid() != 0 and subprocess.run([*ENTER, "true"], capture_output=True).returncode == 0:
+        os.environ["SNECK_TEST_NAMESPACE"] = "yes"
+        os.execvp(ENTER[0], [*ENTER, sys.executable, *sys.argv])
 
 
 def as_user(*command, **options):
-    """A command as the throw-away user; without root as ourselves."""
+    """A command as the throw-away user; in a namespace as ourselves."""
     prefix = []
-    if os.getuid() == 0:
+    if CAN_BECOME_OTHERS:
         prefix = ["setpriv", "--reuid", str(UID), "--regid", str(UID), "--clear-groups", "--"]
+    elif not IN_NAMESPACE:
+        raise tap.Skip("needs root or a user namespace, to have a default store of its own")
     return subprocess.Popen([*prefix, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, **options)
 
@@ -53,7 +69,7 @@ def test_a_cron_job_and_a_login_shell_meet():
 
 
 def test_the_folder_is_private():
-    if os.getuid() != 0:
+    if not CAN_BECOME_OTHERS:
         raise tap.Skip("needs root, to become somebody else")
     sneck = copy_of_sneck()
     holder, _ = hold_like_cron(sneck, "private")
@@ -67,7 +83,7 @@ def test_the_folder_is_private():
 
 
 def test_two_users_do_not_meet():
-    if os.getuid() != 0:
+    if not CAN_BECOME_OTHERS:
         raise tap.Skip("needs root, to become somebody else")
     sneck = copy_of_sneck()
     holder, _ = hold_like_cron(sneck, "apart")
@@ -79,11 +95,14 @@ def test_two_users_do_not_meet():
 
 
 def forget():
+    if not CAN_BECOME_OTHERS:
+        return
     for uid in (UID, UID + 1):
         for folder in ("/run/lock", "/tmp"):
             shutil.rmtree(f"{folder}/sneck-{uid}", ignore_errors=True)
 
 
+enter_namespace()
 try:
     tap.main()
 finally:

@@ -7,7 +7,7 @@ import subprocess
 
 import tap
 from holder import Holder, Waiter, check, same, show
-from running import Clock, is_free
+from running import Clock, is_free, stop_and_continue
 
 
 def start(*arguments, **options):
@@ -81,6 +81,21 @@ def test_a_hold_that_was_stopped_past_its_lease_is_79():
     tap.wait_until(lambda: is_free("door"))
     holder.process.send_signal(signal.SIGCONT)
     same(holder.process.wait(), 79)
+
+
+def test_it_goes_on_after_stops_in_quick_succession():
+    holder = Holder("door", process_group=0)
+    stop_and_continue(holder.process)
+    same(holder.let_go(), 0)
+
+
+def test_a_wait_goes_on_after_stops_in_quick_succession():
+    holder = Holder("door")
+    waiter = Waiter("door", process_group=0)
+    stop_and_continue(waiter.process)
+    holder.let_go()
+    waiter.await_turn()
+    same(waiter.let_go(), 0)
 
 
 def test_max_hold_is_79_and_frees_the_lock():

@@ -66,7 +66,7 @@ def test_a_glob_chooses():
 def tamper(change, *values):
     """What somebody who can write to the store could do to it."""
     with sqlite3.connect(store_path()) as database:
-        assert database.execute(change, values).rowcount == 1
+        assert database.execute(change, values).rowcount > 0
 
 
 def test_escape_sequences_in_the_store_are_shown_escaped():

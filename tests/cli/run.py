@@ -1,5 +1,6 @@
 """sneck run: exit codes, flags, environment, input and output, several locks, how long it is held."""
 
+import fcntl
 import json
 import os
 import signal
@@ -9,7 +10,7 @@ import time
 
 import tap
 from holder import Holder, check, same, show, store_path
-from running import Clock, Run, WAITS, children, is_free, is_guard, python
+from running import Clock, Run, WAITS, children, is_free, is_guard, python, stop_and_continue
 
 
 def run(*arguments, **options):
@@ -97,6 +98,17 @@ def test_a_bad_url_or_configuration_is_78():
 def test_an_unreachable_store_is_69():
     done = check(run("--store", f"sqlite://{os.getcwd()}/missing/store.db", "door", "--", "echo", "ran"), 69)
     same(done.stdout, "")
+
+
+def test_a_store_that_takes_no_more_clients_is_69():
+    check(run("door", "--", "true"), 0)
+    with open(f"{store_path()}-sneck", "r+b") as sidecar:
+        fcntl.lockf(sidecar, fcntl.LOCK_EX, 1024, 4096)  # the places of all clients that can have it open
+        for arguments in (["run", "door", "--", "echo", "ran"], ["hold", "door"]):
+            done = check(tap.sneck(*arguments, stdin=subprocess.DEVNULL), 69)
+            same(done.stdout, "")
+            assert "limit" in done.stderr, done.stderr
+    check(run("door", "--", "true"), 0)
 
 
 def test_a_store_that_refuses_us_is_77():
@@ -428,6 +440,14 @@ def test_min_hold_keeps_the_lock_when_the_command_has_ended():
     held.send(signal.SIGTERM)
     held.ends_with(6)
     assert is_free("door")
+
+
+def test_min_hold_goes_on_after_stops_in_quick_succession():
+    held = Run("--min-hold", "1h", "door", command=python("say('ready'); sys.exit(6)"), process_group=0)
+    tap.wait_until(lambda: all(is_guard(pid) for pid in children(held.pid)))
+    stop_and_continue(held.process)
+    held.send(signal.SIGTERM)
+    held.ends_with(6)
 
 
 def test_min_hold_ends():

@@ -8,8 +8,8 @@ import subprocess
 import time
 
 import tap
-from holder import Holder, check, same, show
-from running import Clock, Run, WAITS, children, is_alive, is_free, is_guard, members, python, read, wait_until_gone
+from holder import Waiter, check, same, show
+from running import Clock, Run, WAITS, is_alive, is_free, kill_with_guard, members, python, read, wait_until_gone
 
 # A lease of which 1.798 s can be used; told to stop at 1.498 s after the last renewal, killed at 1.798 s.
 SHORT = ["--lease", "2s", "--kill-after", "300ms"]
@@ -294,6 +294,19 @@ def test_the_guard_hears_no_signal():
     same(os.getsid(guard), guard)
     held.send(signal.SIGTERM)
     held.ends_with(143)
+
+
+def test_when_sneck_and_guard_are_killed_the_command_runs_on_and_the_lock_is_free_at_once():
+    """Nobody is left who could stop it. The next holder's token is higher: a resource that checks it is safe."""
+    held = Run("door", command=python("tell_signals(signal.SIGTERM, signal.SIGHUP); say('ready'); say(os.environ['SNECK_TOKEN']); wait()"))
+    command, token = held.command, int(held.line())
+    next_one = Waiter("door")
+    clock = Clock()
+    kill_with_guard(held)
+    next_one.await_turn()
+    assert clock.read() < 20 * tap.PATIENCE, "the lease has 30 s"
+    assert next_one.token > token
+    assert is_alive(command)
 
 
 def test_the_password_of_a_store_is_not_among_the_guards_arguments():

@@ -2,12 +2,13 @@
 
 import os
 import shlex
+import shutil
 import signal
 
 import tap
 from holder import Holder, same
-from running import children, is_free, is_guard, python, state, wait_until_gone
-from terminal import CTRL_C, CTRL_Z, Terminal
+from running import children, is_free, is_guard, python, state, wait_until_gone, wait_until_stopped
+from terminal import BASH, CTRL_C, CTRL_Z, Terminal
 
 SNECK = shlex.quote(os.environ["SNECK"])
 
@@ -82,13 +83,13 @@ def test_the_terminal_is_given_back_by_a_killed_sneck_too():
 
 
 def continued(times):
-    """Code that says each time when it was continued, then reads a line and exits with 3."""
+    """Code that counts how often it is continued, then reads a line and exits with 3."""
     return f"""
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])
         say("ready", os.getppid(), os.getpid())
-        for _ in range({times}):
+        for time in range({times}):
             signal.sigwait([signal.SIGCONT])
-            say("continued")
+            say("continued", time + 1)
         say("<" + input() + ">")
         sys.exit(3)
     """
@@ -111,17 +112,51 @@ def test_ctrl_z_stops_it_and_fg_continues_it():
     terminal.expect_code(3)
 
 
-def test_it_can_be_stopped_and_continued_again_and_again():
-    raise tap.Skip("known problem: of many stops in quick succession, one is now and then not continued by fg")
-    command = script("command", continued(5))
-    terminal = Terminal()
+def stop_and_continue(shell, times):
+    """Each fg must continue the command once: of two CONTs the second would undo the next stop."""
+    command = script("command", continued(times))
+    terminal = Terminal(*shell)
     terminal.run(f"{SNECK} run door -- {command}")
     terminal.expect("ready")
-    for _ in range(5):
+    for time in range(times):
         terminal.type(CTRL_Z)
         terminal.expect("Stopped")
         terminal.run("fg")
-        terminal.expect("continued")
+        terminal.expect(rf"continued {time + 1}\b")
+    terminal.run("hello")
+    terminal.expect("<hello>")
+    terminal.expect_code(3)
+
+
+def test_it_can_be_stopped_and_continued_again_and_again():
+    stop_and_continue(BASH, 20)
+
+
+def test_it_can_be_stopped_and_continued_under_another_shell():
+    if shutil.which("dash") is None:
+        raise tap.Skip("there is no dash")
+    stop_and_continue(["dash", "-i"], 20)
+
+
+def wait_until_stopped_in_shell(terminal):
+    """A shell that has not heard of a stop yet would not continue it."""
+    terminal.run("until jobs | grep -q Sto''pped; do sleep .05; done; echo now sto''pped")
+    terminal.expect("now stopped")
+
+
+def test_a_stop_that_follows_a_continue_at_once_is_not_lost():
+    """The signals of a Ctrl-Z that is typed before sneck has come to what fg asks for."""
+    terminal = Terminal()
+    terminal.run(f"{SNECK} run door -- sh -c 'echo rea''dy $PPID $$; read x; echo \"<$x>\"; exit 3'")
+    sneck, pid = map(int, terminal.expect(r"ready (\d+) (\d+)").groups())
+    terminal.type(CTRL_Z)
+    terminal.expect("Stopped")
+    for _ in range(tap.scaled(1000)):
+        os.kill(sneck, signal.SIGCONT)
+        os.kill(sneck, signal.SIGTSTP)
+        tap.wait_until(lambda: (state(sneck), state(pid)) == ("T", "T"))
+    wait_until_stopped_in_shell(terminal)
+    terminal.run("fg")
     terminal.run("hello")
     terminal.expect("<hello>")
     terminal.expect_code(3)
@@ -150,8 +185,7 @@ def test_a_command_in_the_background_that_reads_is_stopped_until_fg():
     terminal.run(f"{SNECK} run door -- sh -c 'read x; echo \"<$x>\"; exit 3' &")
     terminal.expect(r"Stopped|\[1\]")
     tap.wait_until(lambda: not is_free("door"))
-    terminal.run("until jobs | grep -q Sto''pped; do sleep .05; done; echo now sto''pped")
-    terminal.expect("now stopped")
+    wait_until_stopped_in_shell(terminal)
     terminal.run("fg")
     terminal.run("hello")
     terminal.expect("<hello>")
@@ -198,6 +232,38 @@ def test_without_a_shell_a_stopped_command_goes_on():
     terminal.expect("continued")
     terminal.run("hello")
     terminal.expect("<hello>")
+
+
+def test_without_a_shell_a_command_stopped_by_force_stays_so_and_keeps_the_foreground():
+    command = script("command", "say('ready', os.getpid()); input(); say('foreground', os.tcgetpgrp(0) == os.getpgrp())")
+    terminal = Terminal(os.environ["SNECK"], "run", "door", "--", *shlex.split(command))
+    pid = int(terminal.expect(r"ready (\d+)")[1])
+    os.kill(pid, signal.SIGSTOP)
+    wait_until_stopped(pid)
+    terminal.run("hello")
+    terminal.expect("hello")
+    assert state(pid) == "T"
+    os.kill(pid, signal.SIGCONT)
+    terminal.expect("foreground True")
+
+
+def test_a_command_that_can_never_have_the_terminal_is_hung_up():
+    """Its shell is gone, and another one has the foreground: stopped, it would hold the lock for ever."""
+    terminal = Terminal()
+    reads = "until [ -e go ]; do sleep .01; done; read x </dev/tty"
+    terminal.run(f"(({SNECK} run door -- sh -c '{reads}'; echo en''ded $?) &)")
+    tap.wait_until(lambda: not is_free("door"))
+    terminal.run("touch go")
+    terminal.expect(f"ended {128 + signal.SIGHUP}")
+
+
+def test_in_the_background_of_a_script_it_leaves_the_terminal_to_the_script():
+    terminal = Terminal()
+    terminal.run(f"""sh -c '{SNECK} run door -- sh -c "echo rea""dy; exec sleep 1000" & read x; echo "<$x>"; kill $!'""")
+    terminal.expect("ready")
+    terminal.run("hello")
+    terminal.expect("<hello>")
+    tap.wait_until(lambda: is_free("door"))
 
 
 def test_the_rest_of_a_pipeline_can_use_the_terminal():

@@ -111,9 +111,6 @@ int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
         return 1;
     for (size_t i = 0; i < STORES * count; i++)
         all[i] = test_on(&tests[i % count], stores[i / count].name, stores[i / count].make);
-    const char *only = getenv("SNECK_TEST_ONLY");
-    if (only != NULL)
-        cmocka_set_test_filter(only);
     int failed = _cmocka_run_group_tests("client", all, STORES * count, NULL, NULL);
     for (size_t i = 0; i < STORES * count; i++)
         free((void *)(uintptr_t)all[i].name);

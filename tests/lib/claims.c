@@ -80,6 +80,7 @@ static snk_answer ask(snk_store *store, const char *name, const snk_id *claim, s
         .name = name,
         .why = how.why == NULL ? "" : how.why,
         .thread = 7,
+        .grip = how.grip,
         .send = {
             .ask = what,
             .claim = *claim,
@@ -89,6 +90,7 @@ static snk_answer ask(snk_store *store, const char *name, const snk_id *claim, s
             .fair = how.fair,
             .queue = how.queue,
             .unanswered = how.unanswered,
+            .ends_hold = how.ends_hold,
         },
     };
     snk_answer answer;
@@ -117,11 +119,27 @@ snk_answer test_release_unanswered(snk_store *store, const char *name, const snk
     return ask(store, name, claim, SNK_ASK_RELEASE, (test_ask){ .lease_ms = TEST_LEASE_MS, .unanswered = true });
 }
 
+snk_answer test_renew_as(snk_store *store, const char *name, const snk_id *claim, snk_grip grip)
+{
+    return ask(store, name, claim, SNK_ASK_RENEW, (test_ask){ .lease_ms = TEST_LEASE_MS, .grip = grip });
+}
+
+snk_answer test_release_as(snk_store *store, const char *name, const snk_id *claim, snk_grip grip, bool ends_hold)
+{
+    return ask(store, name, claim, SNK_ASK_RELEASE,
+               (test_ask){ .lease_ms = TEST_LEASE_MS, .ends_hold = ends_hold, .grip = grip });
+}
+
 void test_expect_kind(const snk_answer *answer, snk_answer_kind kind)
 {
     bool failed = answer->kind == SNK_ANSWER_FAILED || answer->kind == SNK_ANSWER_UNCERTAIN;
     if (answer->kind != kind)
         fail_msg("answer %d instead of %d: %s", (int)answer->kind, (int)kind, failed ? answer->error.message : "");
+}
+
+void test_expect_answer(snk_answer answer, snk_answer_kind kind)
+{
+    test_expect_kind(&answer, kind);
 }
 
 snk_id test_must_hold(snk_store *store, const char *name)

@@ -26,7 +26,9 @@ typedef struct test_ask {
     bool queue;
     bool fair;
     bool unanswered;
+    bool ends_hold;
     const char *why;
+    snk_grip grip;
 } test_ask;
 
 /* What an acquire, renew or release asks for, where the test does not say otherwise. */
@@ -46,6 +48,10 @@ snk_answer test_renew(snk_store *store, const char *name, const snk_id *claim, i
 snk_answer test_release(snk_store *store, const char *name, const snk_id *claim);
 snk_answer test_release_unanswered(snk_store *store, const char *name, const snk_id *claim);
 
+/* The same about a claim on something else than a lock that is held alone. */
+snk_answer test_renew_as(snk_store *store, const char *name, const snk_id *claim, snk_grip grip);
+snk_answer test_release_as(snk_store *store, const char *name, const snk_id *claim, snk_grip grip, bool ends_hold);
+
 /* Acquires as a new claim and insists on the kind of answer. */
 snk_id test_must_hold(snk_store *store, const char *name);
 snk_id test_must_queue(snk_store *store, const char *name, snk_answer *answer_out);
@@ -54,5 +60,7 @@ snk_id test_must_queue(snk_store *store, const char *name, snk_answer *answer_ou
 snk_answer test_take(snk_store *store, const char *name, const snk_id *claim, int64_t lease_ms);
 
 void test_expect_kind(const snk_answer *answer, snk_answer_kind kind);
+/* The same for an answer of which nothing else is wanted. */
+void test_expect_answer(snk_answer answer, snk_answer_kind kind);
 
 #endif

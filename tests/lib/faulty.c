@@ -56,6 +56,8 @@ static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *w
 {
     snk_store *inner = of(store)->inner;
     _Atomic uint32_t nobody_wakes_it = 0;
+    if (atomic_load(&of(store)->is_deaf))
+        atomic_fetch_add(&of(store)->deaf_waits, 1);
     while (atomic_load(&of(store)->is_deaf))
         (void)snk_futex_wait_any(&(snk_futex_word){ .word = &nobody_wakes_it }, 1, 10 * SNK_NS_PER_MS);
     return inner->ops->wait(inner, ticket, word, expected, until_ns);

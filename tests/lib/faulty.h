@@ -24,11 +24,12 @@ typedef struct test_faulty {
     snk_store *inner;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    test_fault faults[3];  /* by snk_ask; under mutex */
-    atomic_bool is_deaf;   /* whoever waits sleeps until it is cancelled */
-    unsigned hanging;      /* calls that hang; under mutex */
-    atomic_uint calls[3];  /* by snk_ask */
-    atomic_uint claims[3]; /* in them */
+    test_fault faults[3];   /* by snk_ask; under mutex */
+    atomic_bool is_deaf;    /* whoever waits sleeps until it is cancelled */
+    atomic_uint deaf_waits; /* begun so far */
+    unsigned hanging;       /* calls that hang; under mutex */
+    atomic_uint calls[3];   /* by snk_ask */
+    atomic_uint claims[3];  /* in them */
 } test_faulty;
 
 /* Puts itself between a client that was just opened and its store. It goes with the client. */

@@ -180,6 +180,20 @@ long long redis_bed_number(redis_bed *bed, const char *format, ...)
     return number;
 }
 
+redisContext *redis_bed_send_aside(const redis_bed *bed, const char *format, ...)
+{
+    redisContext *aside = redisConnectUnix(bed->server.socket);
+    assert_non_null(aside);
+    va_list arguments;
+    va_start(arguments, format);
+    (void)redisvAppendCommand(aside, format, arguments);
+    va_end(arguments);
+    int done = 0;
+    while (done == 0)
+        assert_int_equal(redisBufferWrite(aside, &done), REDIS_OK);
+    return aside;
+}
+
 void redis_bed_pause(int64_t ms)
 {
     struct timespec pause = snk_timespec(ms * SNK_NS_PER_MS);

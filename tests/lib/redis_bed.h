@@ -41,6 +41,9 @@ void redis_bed_do(redis_bed *bed, const char *format, ...);
 long long redis_bed_number(redis_bed *bed, const char *format, ...);
 const char *redis_bed_text(redis_bed *bed, const char *format, ...);
 
+/* Sends a command on a connection of its own, whose answer nobody awaits; free the connection. */
+redisContext *redis_bed_send_aside(const redis_bed *bed, const char *format, ...);
+
 /* Waits until the command answers with this number. */
 void redis_bed_await(redis_bed *bed, const char *command, long long expected);
 void redis_bed_pause(int64_t ms);

@@ -1,6 +1,7 @@
 """A `sneck run` whose command talks to the test, and a look at the processes behind it."""
 
 import os
+import signal
 import sys
 import textwrap
 import time
@@ -144,6 +145,26 @@ def wait_until_stopped(pid):
 
 def wait_until_gone(group, seconds=10):
     tap.wait_until(lambda: not members(group), seconds)
+
+
+def kill_with_guard(run):
+    """Kills a sneck and its guard, so that neither can do anything about the death of the other."""
+    guard = run.guard
+    run.send(signal.SIGSTOP)
+    wait_until_stopped(run.pid)
+    os.kill(guard, signal.SIGKILL)
+    run.process.kill()
+    run.wait()
+
+
+def stop_and_continue(process):
+    """Sends TSTP and CONT in quick succession, again and again: after each pair the process must wait as before."""
+    for number in range(tap.scaled(10000)):
+        process.send_signal(signal.SIGTSTP)
+        for _ in range(number % 200):
+            pass  # so that the other one comes at each moment of what follows
+        process.send_signal(signal.SIGCONT)
+        tap.wait_until(lambda: any(state(process.pid) == "S" for _ in range(20)))  # it is so in no time
 
 
 class Clock:

@@ -13,13 +13,14 @@ import tap
 
 CTRL_C = "\x03"
 CTRL_Z = "\x1a"
+BASH = ["bash", "--norc", "--noprofile", "--noediting", "-i"]
 
 
 class Terminal:
     """A process on a terminal of its own: a shell, unless another command is given."""
 
     def __init__(self, *command, columns=200):
-        command = command or ("bash", "--norc", "--noprofile", "--noediting", "-i")
+        command = command or BASH
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ.update(PS1="", PS2="", TERM="xterm")

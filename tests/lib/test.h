@@ -24,6 +24,14 @@ static inline unsigned test_scaled(unsigned full)
     return count > 1 ? (unsigned)count : 1;
 }
 
+/* With SNECK_TEST_ONLY only those tests of a program run whose names match it, as a shell pattern. */
+__attribute__((constructor)) static inline void test_choose(void)
+{
+    const char *only = getenv("SNECK_TEST_ONLY");
+    if (only != NULL)
+        cmocka_set_test_filter(only);
+}
+
 /* Ends the running test as skipped; the summary shows why. */
 static inline void test_skip(const char *why)
 {

@@ -5,6 +5,7 @@
 #include "oracle.h"
 
 #define PAUSE_SHORT_NS (2 * SNK_NS_PER_MS)
+#define PAUSE_HEALED_NS (400 * SNK_NS_PER_MS) /* long enough to see whether somebody forgets what he should do soon */
 
 static uint32_t thread_number(const sim_process *process, const sim_thread *thread)
 {
@@ -41,11 +42,16 @@ void agent_wake(sim_world *world, sim_process *process, sim_thread *thread, bool
     push_for_thread(world, process, thread, SIM_EVENT_WAKE, world->now_ns + delay_ns);
 }
 
+static bool chance(sim_world *world, uint32_t per_mille)
+{
+    return sim_random_chance(&world->workload, per_mille);
+}
+
 /* Mostly a blink, sometimes a good part of the lease, sometimes more than it. */
 static int64_t draw_pause_ns(sim_world *world)
 {
     if (world->phase != SIM_PHASE_FAULTS)
-        return sim_random_range(&world->workload, 1, PAUSE_SHORT_NS);
+        return sim_random_range(&world->workload, 1, chance(world, 50) ? PAUSE_HEALED_NS : PAUSE_SHORT_NS);
     switch (sim_random_below(&world->workload, 8)) {
     case 0:
         return sim_random_range(&world->workload, 1, world->plan.lease_ns * 2);
@@ -55,11 +61,6 @@ static int64_t draw_pause_ns(sim_world *world)
     default:
         return sim_random_octaves(&world->workload, SNK_NS_PER_US, PAUSE_SHORT_NS * 2);
     }
-}
-
-static bool chance(sim_world *world, uint32_t per_mille)
-{
-    return sim_random_chance(&world->workload, per_mille);
 }
 
 static snk_hold *bring_hold(sim_world *world, sim_process *process)
@@ -125,6 +126,7 @@ static void ask(sim_world *world, sim_process *process, sim_thread *thread, bool
     thread->generation++;
     thread->wake_pending = false;
     thread->news_pending = false;
+    thread->grant.run = 0;
     thread->noticed = false;
     thread->asked_at_ns = world->now_ns;
     thread->floor_token = world->ledgers[thread->lock].highest_token;
@@ -167,14 +169,18 @@ static void give_up(sim_world *world, sim_process *process, sim_thread *thread, 
 void agent_woken(sim_world *world, sim_process *process, sim_thread *thread)
 {
     bool news = thread->news_pending;
+    snk_grant grant = thread->grant;
     thread->wake_pending = false;
     thread->news_pending = false;
+    thread->grant.run = 0;
     if (thread->state != SIM_THREAD_WAITING)
         return;
     if (!thread->waiter.decided && thread->waiter.interrupted) {
         give_up(world, process, thread, SNECK_CANCELED);
     } else if (!thread->waiter.decided) {
-        snk_event event = { .kind = SNK_EVENT_RESUME, .waiter = &thread->waiter, .news = news };
+        snk_event event = {
+            .kind = SNK_EVENT_RESUME, .waiter = &thread->waiter, .news = news, .grant = grant.run != 0 ? &grant : NULL
+        };
         snk_actions actions;
         client_step_for(world, process, thread, &event, &actions);
     }

@@ -2,6 +2,7 @@
 
 #include "agents.h"
 #include "base/clock.h"
+#include "messages.h"
 #include "model_client.h"
 #include "oracle.h"
 
@@ -50,6 +51,9 @@ static void draw_faults(sim_random *random, sim_plan *plan)
     plan->every_ns[SIM_FAULT_RESET] = draw_every(random, 350, lease_ns / 4, lease_ns * 8);
     plan->every_ns[SIM_FAULT_OUTAGE] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
     plan->every_ns[SIM_FAULT_WIPE] = draw_every(random, 50, lease_ns * 4, lease_ns * 16);
+    plan->every_ns[SIM_FAULT_RELOAD] = draw_every(random, 250, lease_ns / 4, lease_ns * 8);
+    plan->every_ns[SIM_FAULT_SAVE] =
+        plan->every_ns[SIM_FAULT_RELOAD] == 0 ? 0 : draw_every(random, 700, lease_ns / 32, lease_ns);
     plan->every_ns[SIM_FAULT_BREAK] = draw_every(random, 250, lease_ns / 8, lease_ns * 4);
     plan->every_ns[SIM_FAULT_FORGE] = draw_every(random, 350, lease_ns / 16, lease_ns * 4);
     plan->every_ns[SIM_FAULT_INTERRUPT] = draw_every(random, 350, lease_ns / 8, lease_ns * 8);
@@ -90,6 +94,7 @@ void faults_draw_plan(sim_world *world)
     world->store.token_blocks = sim_random_chance(random, 800);
     world->store.wall_offset_us = sim_random_range(random, 0, INT64_C(1) << 50);
     bool pushes = sim_random_chance(random, 800);
+    world->store.announces_grants = sim_random_chance(random, 800);
     int64_t retry_ns = sim_random_octaves(random, plan->lease_ns / 16, plan->lease_ns / 2);
     for (uint32_t i = 0; i < SIM_PROCESSES_MAX; i++) {
         sim_process *process = &world->processes[i];
@@ -172,18 +177,52 @@ static void close_process(sim_world *world, sim_process *process)
     push_restart(world, process, world->plan.latency_ns * 4);
 }
 
+/* A token block reaches a millisecond ahead of the clock, and no server restarts faster than that. */
+static void restart_store(sim_world *world, bool saved)
+{
+    world->outage_until_ns =
+        world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns);
+    model_store_restart(&world->store, saved);
+}
+
+static void break_claim(const sim_world *world, sim_claim *claim)
+{
+    claim->broken = true;
+    claim->broken_at_ns = world->now_ns;
+}
+
+/* The store has lost something, and nobody can say what. */
+static void distrust_claims(sim_world *world)
+{
+    for (uint32_t i = 0; i < world->claim_count; i++) {
+        if (world->claims[i].granted)
+            break_claim(world, &world->claims[i]);
+        world->claims[i].forgotten = true; /* its tombstone is lost too */
+        world->claims[i].buried = false;
+    }
+}
+
 static void wipe_store(sim_world *world)
 {
     sim_saw(world, SIM_PROBE_WIPED);
     sim_record(world, "wipe", 0, 0, 0, 0);
-    /* A token block reaches a millisecond ahead of the clock, and no server restarts faster than that. */
-    world->outage_until_ns =
-        world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns);
+    uint64_t run = world->store.run;
+    restart_store(world, false);
     model_store_wipe(&world->store);
-    for (uint32_t i = 0; i < world->claim_count; i++) {
-        world->claims[i].broken |= world->claims[i].granted;
-        world->claims[i].forgotten = true; /* its tombstone is lost too */
-        world->claims[i].buried = false;
+    if (sim_random_chance(&world->faults, 500))
+        world->store.run = run; /* as FLUSHALL does */
+    distrust_claims(world);
+}
+
+static void reload_store(sim_world *world)
+{
+    bool saved = world->store.is_saved && sim_random_chance(&world->faults, 700);
+    sim_saw(world, saved ? SIM_PROBE_ROLLED_BACK : SIM_PROBE_RESTARTED);
+    sim_record(world, "restart", 0, 0, saved, 0);
+    restart_store(world, saved);
+    if (saved) {
+        distrust_claims(world);
+        messages_haunt(world);
     }
 }
 
@@ -200,11 +239,11 @@ static void break_lock(sim_world *world)
         model_store_break(&world->store, lock, sim_clock_local(&world->store_clock, world->now_ns), &claim, &news);
     if (broke) {
         sim_saw(world, SIM_PROBE_BROKEN);
-        sim_find_claim(world, &claim)->broken = true;
+        break_claim(world, sim_find_claim(world, &claim));
         sim_record(world, "break", 0, lock, (uint64_t)(sim_find_claim(world, &claim) - world->claims), 0);
     }
     oracle_after_execution(world, lock, NULL, NULL, broke ? &claim : NULL, &before);
-    client_carry_news(world, lock, &news);
+    messages_carry(world, &news);
     oracle_check_lock(world, lock);
 }
 
@@ -216,7 +255,7 @@ static void settle_store(sim_world *world)
         oracle_before_execution(world, lock, &before);
         model_store_settle(&world->store, lock, sim_clock_local(&world->store_clock, world->now_ns), &news);
         oracle_after_execution(world, lock, NULL, NULL, NULL, &before);
-        client_carry_news(world, lock, &news);
+        messages_carry(world, &news);
         oracle_check_lock(world, lock);
     }
 }
@@ -231,7 +270,8 @@ static void forge_news(sim_world *world)
                            .process = (uint8_t)sim_process_number(world, process),
                            .lock = (uint8_t)sim_random_below(&world->faults, world->plan.lock_count),
                            .epoch = process->epoch,
-                           .index = foreign ? sim_random_below(&world->faults, world->claim_count) : SIM_CLAIMS_MAX });
+                           .index = foreign ? sim_random_below(&world->faults, world->claim_count) : SIM_CLAIMS_MAX,
+                           .generation = sim_random_chance(&world->faults, 500) ? SIM_NEWS_FORGED : SIM_NEWS_LOOK });
 }
 
 static void interrupt_somebody(sim_world *world)
@@ -282,6 +322,12 @@ void faults_on_event(sim_world *world, const sim_event *event)
         break;
     case SIM_FAULT_WIPE:
         wipe_store(world);
+        break;
+    case SIM_FAULT_SAVE:
+        model_store_save(&world->store);
+        break;
+    case SIM_FAULT_RELOAD:
+        reload_store(world);
         break;
     case SIM_FAULT_BREAK:
         break_lock(world);

@@ -5,6 +5,7 @@
 #include "agents.h"
 #include "base/clock.h"
 #include "faults.h"
+#include "messages.h"
 #include "oracle.h"
 
 #define TIMER_LATENESS_NS (50 * SNK_NS_PER_US)
@@ -65,7 +66,7 @@ static void push_for_request(sim_world *world, sim_request *request, sim_event_k
                            .index = request_index(world, request) });
 }
 
-static int64_t draw_way_ns(sim_world *world)
+int64_t client_draw_way_ns(sim_world *world)
 {
     const sim_plan *plan = &world->plan;
     if (world->phase == SIM_PHASE_FAULTS && sim_random_chance(&world->network, plan->late))
@@ -73,7 +74,7 @@ static int64_t draw_way_ns(sim_world *world)
     return sim_random_range(&world->network, plan->latency_ns / 2, plan->latency_ns * 3 / 2);
 }
 
-static bool is_lost(sim_world *world, uint32_t chance)
+bool client_is_lost(sim_world *world, uint32_t chance)
 {
     return world->phase == SIM_PHASE_FAULTS && sim_random_chance(&world->network, chance);
 }
@@ -85,6 +86,7 @@ static void set_answer(snk_answer *answer, snk_answer_kind kind, sneck_status st
     answer->token_last = 0;
     answer->look_after_ns = 0;
     answer->ticket = 0;
+    answer->run = 0;
     answer->error.status = status;
     answer->error.cause = 0;
     memcpy(answer->error.message, "simulated", sizeof "simulated");
@@ -123,9 +125,9 @@ static void send_request(sim_world *world, sim_process *process, uint32_t lock, 
     sim_record(world, send_names[send->ask], request->process, lock, (uint64_t)(claim - world->claims), send->chase);
     int64_t over_at_ns = sim_clock_true(&process->clock, sim_local_now(world, process) + world->plan.timeout_ns);
     push_for_request(world, request, SIM_EVENT_REQUEST_OVER, over_at_ns);
-    int64_t way_ns = draw_way_ns(world);
+    int64_t way_ns = client_draw_way_ns(world);
     bool away = world->now_ns < world->outage_until_ns && sim_random_chance(&world->network, 500);
-    bool lost = is_lost(world, world->plan.request_lost);
+    bool lost = client_is_lost(world, world->plan.request_lost);
     if (away) {
         /* Refused: it is sure that it did not happen. */
         stop_travelling(world, request);
@@ -143,14 +145,15 @@ void client_on_request_arrives(sim_world *world, const sim_event *event)
     sim_request *request = &world->requests[event->index];
     bool executes = request->may_apply && world->now_ns >= world->outage_until_ns;
     stop_travelling(world, request);
-    if (executes && is_lost(world, world->plan.denied)) {
+    if (executes && client_is_lost(world, world->plan.denied)) {
         set_answer(&request->answer, SNK_ANSWER_FAILED, SNECK_DENIED);
-        push_for_request(world, request, SIM_EVENT_REPLY_ARRIVES, world->now_ns + draw_way_ns(world));
+        push_for_request(world, request, SIM_EVENT_REPLY_ARRIVES, world->now_ns + client_draw_way_ns(world));
     } else if (executes) {
         sim_claim *claim = sim_find_claim(world, &request->send.claim);
         model_news news;
         oracle_store_before before;
         request->applied = true;
+        request->applied_at_ns = world->now_ns;
         oracle_before_execution(world, request->lock, &before);
         if (request->send.ask == SNK_ASK_ACQUIRE && claim->released)
             sim_saw(world, SIM_PROBE_CHASE_OVERTOOK);
@@ -159,9 +162,9 @@ void client_on_request_arrives(sim_world *world, const sim_event *event)
         sim_record(world, answer_names[request->answer.kind], request->process, request->lock,
                    (uint64_t)(claim - world->claims), EXECUTED);
         oracle_after_execution(world, request->lock, &request->send, &request->answer, NULL, &before);
-        client_carry_news(world, request->lock, &news);
-        if (!is_lost(world, world->plan.reply_lost))
-            push_for_request(world, request, SIM_EVENT_REPLY_ARRIVES, world->now_ns + draw_way_ns(world));
+        messages_carry(world, &news);
+        if (!client_is_lost(world, world->plan.reply_lost))
+            push_for_request(world, request, SIM_EVENT_REPLY_ARRIVES, world->now_ns + client_draw_way_ns(world));
         oracle_check_lock(world, request->lock);
     }
     unref_request(world, request);
@@ -276,6 +279,7 @@ static void deliver(sim_world *world, sim_request *request, const snk_answer *an
         return;
     }
     note_for_waiters(process, request->lock, answer->kind);
+    oracle_told(world, request, answer);
     snk_event event = { .kind = SNK_EVENT_REPLY, .send = &request->send, .answer = answer };
     snk_actions actions;
     client_step(world, process, request->lock, &event, &actions);
@@ -342,63 +346,6 @@ void client_drop_all(sim_world *world, sim_process *process)
     for (uint32_t i = 0; i < world->claim_count; i++)
         if (world->claims[i].process == number && world->claims[i].epoch == process->epoch)
             world->claims[i].forgotten = true;
-}
-
-/* ---- News ---- */
-
-static void push_news(sim_world *world, const sim_claim *claim)
-{
-    sim_push(world, world->now_ns + draw_way_ns(world),
-             &(sim_event){ .kind = SIM_EVENT_NEWS,
-                           .process = claim->process,
-                           .lock = claim->lock,
-                           .epoch = claim->epoch,
-                           .index = (uint32_t)(claim - world->claims) });
-}
-
-void client_carry_news(sim_world *world, uint32_t lock, const model_news *news)
-{
-    (void)lock;
-    for (uint32_t i = 0; i < news->count; i++) {
-        const sim_claim *claim = sim_find_claim(world, &news->claims[i]);
-        if (claim == NULL || !world->processes[claim->process].engine.pushes_wakeups)
-            continue;
-        if (!is_lost(world, world->plan.news_lost))
-            push_news(world, claim);
-        if (world->phase == SIM_PHASE_FAULTS && sim_random_chance(&world->network, world->plan.news_repeated))
-            push_news(world, claim);
-    }
-}
-
-/* News that are meant for a thread reach it in its sleep; it hands them on when it wakes up. */
-static bool wake_by_news(sim_world *world, sim_process *process, uint32_t lock, const snk_id *claim)
-{
-    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
-        sim_thread *thread = &process->threads[i];
-        if (thread->state == SIM_THREAD_WAITING && thread->lock == lock && thread->waiter.seek.state != SNK_SEEK_NONE &&
-            snk_id_equal(&thread->waiter.seek.claim, claim)) {
-            agent_wake(world, process, thread, true);
-            return true;
-        }
-    }
-    return false;
-}
-
-void client_on_news(sim_world *world, const sim_event *event)
-{
-    sim_process *process = &world->processes[event->process];
-    snk_event step = { .kind = SNK_EVENT_NEWS };
-    if (event->index < world->claim_count) {
-        step.claim = world->claims[event->index].id;
-    } else {
-        for (size_t i = 0; i < SNK_ID_BYTES; i++)
-            step.claim.bytes[i] = (uint8_t)sim_random_next(&world->faults);
-    }
-    sim_record(world, "news", event->process, event->lock, event->index, 0);
-    if (world->plan.news_by_agent && wake_by_news(world, process, event->lock, &step.claim))
-        return;
-    snk_actions actions;
-    client_step(world, process, event->lock, &step, &actions);
 }
 
 /* ---- Steps and timers ---- */

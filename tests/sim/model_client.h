@@ -17,12 +17,12 @@ void client_step_for(sim_world *world, sim_process *process, sim_thread *thread,
 void client_on_request_arrives(sim_world *world, const sim_event *event);
 void client_on_reply_arrives(sim_world *world, const sim_event *event);
 void client_on_request_over(sim_world *world, const sim_event *event);
-void client_on_news(sim_world *world, const sim_event *event);
 void client_on_timer(sim_world *world, const sim_event *event);
 void client_on_chase(sim_world *world, const sim_event *event);
 
-/* Sends what the store has to say about claims that it granted from its queue. */
-void client_carry_news(sim_world *world, uint32_t lock, const model_news *news);
+/* How long something is on its way, and whether it gets lost: on one network for requests, answers and messages. */
+int64_t client_draw_way_ns(sim_world *world);
+bool client_is_lost(sim_world *world, uint32_t chance);
 
 /* All connections of the process fall: what is in flight is unanswered, or did not leave. */
 void client_reset(sim_world *world, sim_process *process);

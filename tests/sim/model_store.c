@@ -16,10 +16,10 @@ static int64_t shorter(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void model_store_clear(model_store *store)
+void model_store_wipe(model_store *store)
 {
     for (uint32_t i = 0; i < MODEL_LOCKS_MAX; i++) {
-        model_lock *lock = &store->locks[i];
+        model_lock *lock = &store->data.locks[i];
         lock->held = false;
         lock->offered = false;
         lock->counter = 0;
@@ -28,12 +28,35 @@ void model_store_clear(model_store *store)
         lock->token_last = 0;
         memset(&lock->holder, 0, sizeof lock->holder);
     }
-    store->tombstone_count = 0;
+    store->data.tombstone_count = 0;
 }
 
-void model_store_wipe(model_store *store)
+void model_store_clear(model_store *store)
 {
-    model_store_clear(store);
+    model_store_wipe(store);
+    store->is_saved = false;
+    store->run = 1;
+}
+
+static void copy_data(model_data *to, const model_data *from)
+{
+    for (uint32_t i = 0; i < MODEL_LOCKS_MAX; i++)
+        to->locks[i] = from->locks[i];
+    to->tombstone_count = from->tombstone_count;
+    memcpy(to->tombstones, from->tombstones, from->tombstone_count * sizeof from->tombstones[0]);
+}
+
+void model_store_save(model_store *store)
+{
+    copy_data(&store->saved, &store->data);
+    store->is_saved = true;
+}
+
+void model_store_restart(model_store *store, bool saved)
+{
+    store->run++;
+    if (saved && store->is_saved)
+        copy_data(&store->data, &store->saved);
 }
 
 /* ---- Tombstones ---- */
@@ -41,11 +64,11 @@ void model_store_wipe(model_store *store)
 static void trim_tombstones(model_store *store, int64_t now_ns)
 {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < store->tombstone_count; i++) {
-        if (store->tombstones[i].expires_at_ns > now_ns)
-            store->tombstones[kept++] = store->tombstones[i];
+    for (uint32_t i = 0; i < store->data.tombstone_count; i++) {
+        if (store->data.tombstones[i].expires_at_ns > now_ns)
+            store->data.tombstones[kept++] = store->data.tombstones[i];
     }
-    store->tombstone_count = kept;
+    store->data.tombstone_count = kept;
 }
 
 static void bury(model_store *store, const snk_send *send, int64_t now_ns)
@@ -53,16 +76,16 @@ static void bury(model_store *store, const snk_send *send, int64_t now_ns)
     if (SNK_BUGGY(53))
         return;
     trim_tombstones(store, now_ns);
-    assert(store->tombstone_count < MODEL_TOMBSTONES_MAX);
+    assert(store->data.tombstone_count < MODEL_TOMBSTONES_MAX);
     int64_t lasts_ns = SNK_BUGGY(54) ? send->lease_ns / 8 : longer(send->lease_ns, SNK_TOMBSTONE_NS);
-    store->tombstones[store->tombstone_count++] =
+    store->data.tombstones[store->data.tombstone_count++] =
         (model_tombstone){ .claim = send->claim, .expires_at_ns = now_ns + lasts_ns };
 }
 
 static bool is_buried(const model_store *store, const snk_id *claim, int64_t now_ns)
 {
-    for (uint32_t i = 0; i < store->tombstone_count; i++) {
-        if (snk_id_equal(&store->tombstones[i].claim, claim) && store->tombstones[i].expires_at_ns > now_ns)
+    for (uint32_t i = 0; i < store->data.tombstone_count; i++) {
+        if (snk_id_equal(&store->data.tombstones[i].claim, claim) && store->data.tombstones[i].expires_at_ns > now_ns)
             return true;
     }
     return false;
@@ -128,8 +151,11 @@ static void offer_to_first(model_store *store, model_lock *lock, int64_t now_ns,
         entry.expires_at_ns = now_ns + INT64_C(1000) * SNK_NS_PER_S;
     grant(store, lock, &entry, now_ns);
     lock->offered = true;
-    if (news->count < sizeof news->claims / sizeof news->claims[0])
-        news->claims[news->count++] = entry.claim;
+    if (news->count < sizeof news->grants / sizeof news->grants[0])
+        news->grants[news->count++] = (snk_grant){ .claim = entry.claim,
+                                                   .token_first = lock->token_first,
+                                                   .token_last = lock->token_last,
+                                                   .run = store->announces_grants ? store->run : 0 };
 }
 
 static void settle(model_store *store, model_lock *lock, int64_t now_ns, model_news *news)
@@ -169,10 +195,11 @@ static void answer_held(const model_lock *lock, snk_answer *answer)
     answer->token_last = lock->token_last;
 }
 
-static void answer_queued(const model_lock *lock, int64_t now_ns, snk_answer *answer)
+static void answer_queued(const model_store *store, const model_lock *lock, int64_t now_ns, snk_answer *answer)
 {
     answer->kind = SNK_ANSWER_QUEUED;
     answer->ticket = 1;
+    answer->run = store->announces_grants ? store->run : 0;
     answer->look_after_ns = longer(lock->holder.expires_at_ns - now_ns, 1);
 }
 
@@ -185,7 +212,7 @@ static void prolong(model_entry *entry, int64_t lease_ns, int64_t now_ns)
         entry->expires_at_ns = longer(entry->expires_at_ns, until_ns);
 }
 
-static void renew(model_lock *lock, const snk_send *send, int64_t now_ns, snk_answer *answer)
+static void renew(const model_store *store, model_lock *lock, const snk_send *send, int64_t now_ns, snk_answer *answer)
 {
     model_entry *queued = find_queued(lock, &send->claim);
     if (holds(lock, &send->claim)) {
@@ -194,7 +221,7 @@ static void renew(model_lock *lock, const snk_send *send, int64_t now_ns, snk_an
         answer_held(lock, answer);
     } else if (queued != NULL) {
         queued->expires_at_ns = longer(queued->expires_at_ns, now_ns + send->lease_ns);
-        answer_queued(lock, now_ns, answer);
+        answer_queued(store, lock, now_ns, answer);
     } else {
         answer->kind = SNK_ANSWER_GONE;
     }
@@ -216,7 +243,7 @@ static void acquire(model_store *store, model_lock *lock, const snk_send *send, 
         answer_held(lock, answer);
     } else if (send->queue && lock->queue_count < MODEL_QUEUE_MAX) {
         lock->queue[lock->queue_count++] = entry;
-        answer_queued(lock, now_ns, answer);
+        answer_queued(store, lock, now_ns, answer);
     } else {
         answer->kind = SNK_ANSWER_BUSY;
     }
@@ -241,13 +268,14 @@ static void release(model_store *store, model_lock *lock, const snk_send *send, 
 void model_store_execute(model_store *store, uint32_t lock_number, const snk_send *send, int64_t now_ns,
                          snk_answer *answer_out, model_news *news_out)
 {
-    model_lock *lock = &store->locks[lock_number];
+    model_lock *lock = &store->data.locks[lock_number];
     news_out->count = 0;
     answer_out->kind = SNK_ANSWER_FAILED;
     answer_out->token_first = 0;
     answer_out->token_last = 0;
     answer_out->look_after_ns = 0;
     answer_out->ticket = 0;
+    answer_out->run = 0;
     settle(store, lock, now_ns, news_out);
     switch (send->ask) {
     case SNK_ASK_ACQUIRE:
@@ -257,7 +285,7 @@ void model_store_execute(model_store *store, uint32_t lock_number, const snk_sen
         if (SNK_BUGGY(52) && !holds(lock, &send->claim) && find_queued(lock, &send->claim) == NULL)
             acquire(store, lock, send, now_ns, answer_out);
         else
-            renew(lock, send, now_ns, answer_out);
+            renew(store, lock, send, now_ns, answer_out);
         break;
     case SNK_ASK_RELEASE:
         release(store, lock, send, now_ns, answer_out);
@@ -269,13 +297,13 @@ void model_store_execute(model_store *store, uint32_t lock_number, const snk_sen
 void model_store_settle(model_store *store, uint32_t lock, int64_t now_ns, model_news *news_out)
 {
     news_out->count = 0;
-    settle(store, &store->locks[lock], now_ns, news_out);
+    settle(store, &store->data.locks[lock], now_ns, news_out);
 }
 
 bool model_store_break(model_store *store, uint32_t lock_number, int64_t now_ns, snk_id *claim_out,
                        model_news *news_out)
 {
-    model_lock *lock = &store->locks[lock_number];
+    model_lock *lock = &store->data.locks[lock_number];
     model_store_settle(store, lock_number, now_ns, news_out);
     if (!lock->held)
         return false;

@@ -1,6 +1,7 @@
 /*
  * The reference of what a store must do (store/store.h): every request is executed at once and alone, on the store's
- * own clock. It keeps no thread, no message and no secret; who waits elsewhere hears of a grant by `news`.
+ * own clock. It keeps no thread, no message and no secret; who waits elsewhere hears of a grant by `news`. It may be
+ * restarted with older data.
  */
 #ifndef SIM_MODEL_STORE_H
 #define SIM_MODEL_STORE_H
@@ -39,17 +40,26 @@ typedef struct model_tombstone {
     int64_t expires_at_ns;
 } model_tombstone;
 
-/* Claims that were granted from the queue by one execution. */
+/* What was granted from the queue by one execution. */
 typedef struct model_news {
     uint32_t count;
-    snk_id claims[4];
+    snk_grant grants[4];
 } model_news;
 
-typedef struct model_store {
+/* What a restart may find again. */
+typedef struct model_data {
     model_lock locks[MODEL_LOCKS_MAX];
     uint32_t tombstone_count;
     model_tombstone tombstones[MODEL_TOMBSTONES_MAX];
+} model_data;
+
+typedef struct model_store {
+    model_data data;
+    model_data saved;
+    bool is_saved;
+    uint64_t run; /* goes up with each restart */
     bool token_blocks;
+    bool announces_grants;  /* whoever waits is told what it was granted; otherwise only that there may be news */
     int64_t wall_offset_us; /* the clock that is the floor of tokens: the store's clock and this */
 } model_store;
 
@@ -65,7 +75,13 @@ void model_store_settle(model_store *store, uint32_t lock, int64_t now_ns, model
 /* Takes the lock from its holder, whoever that is; false when it is free. */
 bool model_store_break(model_store *store, uint32_t lock, int64_t now_ns, snk_id *claim_out, model_news *news_out);
 
-/* Forgets everything, as FLUSHALL or an empty restart does. */
+/* Forgets everything, as FLUSHALL does. */
 void model_store_wipe(model_store *store);
+
+/* Writes down what there is. */
+void model_store_save(model_store *store);
+
+/* A new run, with what there was, or (`saved`) with what was written down last. */
+void model_store_restart(model_store *store, bool saved);
 
 #endif

@@ -7,7 +7,7 @@
 
 static bool store_holder_is_live(const sim_world *world, uint32_t lock)
 {
-    const model_lock *model = &world->store.locks[lock];
+    const model_lock *model = &world->store.data.locks[lock];
     return model->held && model->holder.expires_at_ns > sim_clock_local(&world->store_clock, world->now_ns);
 }
 
@@ -49,7 +49,7 @@ static sim_company company_of(const snk_machine *machine, const snk_waiter *wait
 /* Everybody who waits for this lock and sees now that another one has it. */
 static void note_others(sim_world *world, uint32_t lock)
 {
-    const model_lock *model = &world->store.locks[lock];
+    const model_lock *model = &world->store.data.locks[lock];
     bool live = store_holder_is_live(world, lock);
     for (uint32_t i = 0; i < world->plan.process_count; i++) {
         sim_process *process = &world->processes[i];
@@ -67,6 +67,20 @@ static void note_others(sim_world *world, uint32_t lock)
             thread->saw_other |= live && !snk_id_equal(&model->holder.claim, &thread->waiter.seek.claim);
         }
     }
+}
+
+/* With older data a claim that had been granted may wait again. Whoever hears that must not begin with the old grant. */
+void oracle_told(sim_world *world, const sim_request *request, const snk_answer *answer)
+{
+    const snk_hold *hold = world->processes[request->process].machines[request->lock].hold;
+    bool believes = hold != NULL && snk_id_equal(&hold->claim, &request->send.claim);
+    sim_claim *claim = sim_find_claim(world, &request->send.claim);
+    if (answer->kind != SNK_ANSWER_QUEUED)
+        return;
+    if (believes && request->send.sent_at_ns <= hold->granted_at_ns)
+        sim_saw(world, SIM_PROBE_QUEUED_OVERTAKEN);
+    else if (request->applied_at_ns > claim->broken_at_ns)
+        claim->broken = false;
 }
 
 void oracle_before_step(sim_world *world, const sim_process *process, uint32_t lock, const snk_event *event,
@@ -116,8 +130,11 @@ static bool is_clear_answer(const snk_event *event, const oracle_before *before)
         return false;
     bool own = snk_id_equal(&event->send->claim, &before->hold.claim);
     snk_answer_kind kind = event->answer->kind;
+    /* That it waits is said of a claim that holds the lock if it was asked before the grant, or the grant was forgotten. */
+    bool asked_after = event->send->sent_at_ns > before->hold.granted_at_ns;
     if (own)
-        return event->send->ask == SNK_ASK_RENEW && kind == SNK_ANSWER_GONE;
+        return event->send->ask == SNK_ASK_RENEW &&
+               (kind == SNK_ANSWER_GONE || (kind == SNK_ANSWER_QUEUED && asked_after));
     return kind == SNK_ANSWER_HELD; /* another claim has the lock, so this one was ended by force */
 }
 
@@ -320,13 +337,66 @@ static const char *const step_names[] = {
     [SNK_EVENT_CLOSE] = "step close",
 };
 
-/* A message alone changes nothing: it may lead to a question. */
-static void check_news(sim_world *world, const sim_process *process, uint32_t lock, const snk_actions *actions,
-                       const oracle_before *before)
+static bool is_genuine(sim_world *world, const snk_grant *grant)
+{
+    const sim_claim *claim = sim_find_claim(world, &grant->claim);
+    for (uint32_t i = 0; claim != NULL && i < claim->grant_count && i < SIM_GRANTS_MAX; i++)
+        if (claim->grants[i].run == grant->run && claim->grants[i].token_first == grant->token_first &&
+            claim->grants[i].token_last == grant->token_last)
+            return true;
+    return false;
+}
+
+/* The hold that this step began, by nothing but a message; NULL when it did not. */
+static const snk_hold *find_started(const snk_machine *machine, const snk_event *event, const oracle_before *before)
+{
+    bool told = event->kind == SNK_EVENT_NEWS || event->kind == SNK_EVENT_RESUME;
+    bool began = machine->hold != NULL && (!before->had_hold || !is_same_hold(machine, before));
+    return told && began ? machine->hold : NULL;
+}
+
+/* Whether the offer lasts as long as it is believed in is seen in the store (oracle_check_lock). */
+static void check_start(sim_world *world, const snk_event *event, const snk_hold *hold, const oracle_before *before)
+{
+    const snk_grant *grant = event->grant;
+    sim_claim *claim = sim_find_claim(world, &hold->claim);
+    if (grant == NULL || !snk_id_equal(&grant->claim, &hold->claim) || !is_genuine(world, grant) ||
+        grant->token_first != hold->token_first || grant->token_last != hold->token_last) {
+        sim_violate(world, "I14", "a hold began by a message that the store has not sent");
+        return;
+    }
+    if (before->had_hold && before->deadline_ns > before->now_ns)
+        sim_violate(world, "I14", "a message ended a hold");
+    sim_saw(world, claim->acquire_answered ? SIM_PROBE_STARTED : SIM_PROBE_STARTED_UNANSWERED);
+    claim->acquire_answered = true;
+}
+
+static void note_unused_grant(sim_world *world, const snk_event *event, const oracle_before *before)
+{
+    for (uint32_t i = 0; i < world->plan.thread_count; i++) {
+        const snk_seek *seek = &before->seeks[i];
+        if ((seek->state != SNK_SEEK_QUEUED && seek->state != SNK_SEEK_ASKING) ||
+            !snk_id_equal(&seek->claim, &event->grant->claim))
+            continue;
+        if (seek->run != event->grant->run)
+            sim_saw(world, SIM_PROBE_GRANT_OF_OTHER_RUN);
+        else if (snk_deadline_of(seek->waits_since_ns, SNK_OFFER_NS) <= before->now_ns)
+            sim_saw(world, SIM_PROBE_GRANT_TOO_OLD);
+    }
+}
+
+/* A message alone changes nothing: it may lead to a question, or begin the hold that it is about. */
+static void check_news(sim_world *world, const sim_process *process, uint32_t lock, const snk_event *event,
+                       const snk_actions *actions, const oracle_before *before)
 {
     const snk_machine *machine = &process->machines[lock];
+    const snk_hold *started = find_started(machine, event, before);
+    if (started != NULL)
+        check_start(world, event, started, before);
+    else if (event->grant != NULL)
+        note_unused_grant(world, event, before);
     bool over = before->had_hold && before->deadline_ns <= before->now_ns;
-    if (over)
+    if (over || started != NULL || event->kind != SNK_EVENT_NEWS)
         return;
     if (machine->state != before->state || snk_deadline_peek(&machine->deadline) != before->deadline_ns ||
         (machine->hold != NULL) != before->had_hold)
@@ -398,6 +468,11 @@ static void note_probes(sim_world *world, const sim_process *process, uint32_t l
 {
     const snk_machine *machine = &process->machines[lock];
     bool was_idle = before->had_hold && before->hold.owner == 0;
+    bool was_offer = before->had_hold && before->hold.renewal.is_offer;
+    if (was_offer && is_same_hold(machine, before) && !machine->hold->renewal.is_offer)
+        sim_saw(world, SIM_PROBE_CONFIRMED);
+    if (was_offer && machine->hold == NULL && event->kind == SNK_EVENT_RELEASE && machine->releasing > 0)
+        sim_saw(world, SIM_PROBE_RELEASED_UNCONFIRMED);
     if (has_note(actions, SNECK_EVENT_RENEWAL_FAILED))
         sim_saw(world, SIM_PROBE_RENEWAL_FAILED);
     if (machine->hold != NULL && is_same_hold(machine, before) && machine->hold->token != before->hold.token) {
@@ -422,8 +497,8 @@ void oracle_after_step(sim_world *world, sim_process *process, uint32_t lock, co
         sim_violate(world, "SOUND", "the machine is not sound after a step");
     check_loss(world, process, lock, event, actions, before);
     check_sends(world, process, lock, actions, before);
-    if (event->kind == SNK_EVENT_NEWS)
-        check_news(world, process, lock, actions, before);
+    if (event->kind == SNK_EVENT_NEWS || event->kind == SNK_EVENT_RESUME)
+        check_news(world, process, lock, event, actions, before);
     if (event->kind == SNK_EVENT_REPLY)
         note_answer(world, process, lock, event, before);
     note_others(world, lock);

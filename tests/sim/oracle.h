@@ -17,6 +17,9 @@ typedef struct oracle_before {
 void oracle_before_step(sim_world *world, const sim_process *process, uint32_t lock, const snk_event *event,
                         oracle_before *before_out);
 
+/* An answer is about to reach a process. */
+void oracle_told(sim_world *world, const sim_request *request, const snk_answer *answer);
+
 /* After the step, before its sends are carried out. */
 void oracle_after_step(sim_world *world, sim_process *process, uint32_t lock, const snk_event *event,
                        const snk_actions *actions, const oracle_before *before);

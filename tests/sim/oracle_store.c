@@ -13,7 +13,7 @@ static int64_t store_now(const sim_world *world)
 
 void oracle_before_execution(const sim_world *world, uint32_t lock, oracle_store_before *before_out)
 {
-    const model_lock *model = &world->store.locks[lock];
+    const model_lock *model = &world->store.data.locks[lock];
     model_lock *copy = &before_out->lock;
     copy->held = model->held;
     copy->offered = model->offered;
@@ -85,7 +85,7 @@ static bool is_told_at_once(const sim_world *world, const sim_claim *claim)
 static void check_new_holder(sim_world *world, uint32_t lock, const model_lock *before, const snk_id *subject,
                              const snk_answer *answer)
 {
-    const model_lock *after = &world->store.locks[lock];
+    const model_lock *after = &world->store.data.locks[lock];
     sim_ledger *ledger = &world->ledgers[lock];
     int64_t now_ns = store_now(world);
     const model_entry *first = find_first(before, subject != NULL && answer == NULL ? subject : NULL, now_ns);
@@ -188,7 +188,7 @@ static void check_release(sim_world *world, const model_lock *before, const mode
 void oracle_after_execution(sim_world *world, uint32_t lock, const snk_send *send, const snk_answer *answer,
                             const snk_id *broken, const oracle_store_before *before)
 {
-    const model_lock *after = &world->store.locks[lock];
+    const model_lock *after = &world->store.data.locks[lock];
     int64_t now_ns = store_now(world);
     const snk_id *subject = send != NULL ? &send->claim : broken;
     const model_entry *holder = find_holder(&before->lock, now_ns);
@@ -238,7 +238,7 @@ static bool is_cared_for(const sim_world *world, const sim_claim *claim)
 
 static void check_orphans(sim_world *world, uint32_t lock)
 {
-    const model_lock *model = &world->store.locks[lock];
+    const model_lock *model = &world->store.data.locks[lock];
     int64_t now_ns = store_now(world);
     if (find_holder(model, now_ns) != NULL && !is_cared_for(world, sim_find_claim(world, &model->holder.claim)))
         sim_violate(world, "I5", "a claim holds the lock, and nobody knows of it");
@@ -252,7 +252,7 @@ static void check_orphans(sim_world *world, uint32_t lock)
 static bool check_belief(sim_world *world, const sim_process *process, uint32_t lock)
 {
     const snk_machine *machine = &process->machines[lock];
-    const model_lock *model = &world->store.locks[lock];
+    const model_lock *model = &world->store.data.locks[lock];
     if (!process->up || machine->hold == NULL)
         return false;
     int64_t deadline_ns = snk_deadline_peek(&machine->deadline);
@@ -336,7 +336,7 @@ void oracle_check_progress(sim_world *world)
     int64_t bound_ns = world->plan.lease_ns * 2 + world->plan.timeout_ns * 2 + 3 * SNK_NS_PER_S;
     for (uint32_t lock = 0; lock < world->plan.lock_count; lock++) {
         sim_ledger *ledger = &world->ledgers[lock];
-        const model_lock *model = &world->store.locks[lock];
+        const model_lock *model = &world->store.data.locks[lock];
         const sim_claim *holder = model->held ? sim_find_claim(world, &model->holder.claim) : NULL;
         if (holder != NULL && holder->offered_at_ns != 0 && world->now_ns - holder->offered_at_ns > take_up_ns)
             sim_violate(world, "I6", "an offer that was announced is not taken up");
@@ -358,7 +358,7 @@ void oracle_check_closed(sim_world *world, const sim_process *process)
         if (process->holdings[i].state == SIM_HOLDING_TAKEN)
             sim_violate(world, "I15", "memory of a hold is left after close");
     for (uint32_t lock = 0; lock < world->plan.lock_count; lock++) {
-        const model_lock *model = &world->store.locks[lock];
+        const model_lock *model = &world->store.data.locks[lock];
         const model_entry *holder = find_holder(model, now_ns);
         const sim_claim *claim = holder == NULL ? NULL : sim_find_claim(world, &holder->claim);
         if (claim != NULL && claim->process == number && claim->epoch == process->epoch && !claim->forgotten)
@@ -376,7 +376,7 @@ void oracle_check_end(sim_world *world)
 {
     int64_t now_ns = store_now(world);
     for (uint32_t lock = 0; lock < world->plan.lock_count; lock++) {
-        const model_lock *model = &world->store.locks[lock];
+        const model_lock *model = &world->store.data.locks[lock];
         if (find_holder(model, now_ns) != NULL || find_first(model, NULL, now_ns) != NULL)
             sim_violate(world, "I5", "everybody is gone, the leases are over, and the store is not empty");
     }

@@ -49,7 +49,16 @@
     X(RELEASE_UNKNOWN, "release whose answer never came")                                                              \
     X(SHARED_OWNER, "two threads as one owner")                                                                        \
     X(DENIED, "store refused by its access rules")                                                                     \
-    X(FAIR_GRANT, "grant in fair mode")
+    X(FAIR_GRANT, "grant in fair mode")                                                                                \
+    X(STARTED, "hold begun by the message that it was granted")                                                        \
+    X(STARTED_UNANSWERED, "hold begun by that message before the acquire was answered")                                \
+    X(GRANT_OF_OTHER_RUN, "grant of another run of the server not believed")                                           \
+    X(GRANT_TOO_OLD, "grant that may be older than its offer not believed")                                            \
+    X(QUEUED_OVERTAKEN, "queued heard after the grant")                                                                \
+    X(CONFIRMED, "offer confirmed by a renewal")                                                                       \
+    X(RELEASED_UNCONFIRMED, "hold released before its offer was confirmed")                                            \
+    X(RESTARTED, "store restarted with its data")                                                                      \
+    X(ROLLED_BACK, "store restarted with older data")
 
 #define SIM_PROBE_NAME(name, text) SIM_PROBE_##name,
 typedef enum sim_probe {

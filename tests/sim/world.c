@@ -8,6 +8,7 @@
 #include "agents.h"
 #include "base/clock.h"
 #include "faults.h"
+#include "messages.h"
 #include "model_client.h"
 #include "oracle.h"
 
@@ -221,7 +222,7 @@ static void dispatch(sim_world *world, const sim_event *event)
         break;
     case SIM_EVENT_NEWS:
         if (current && world->processes[event->process].up)
-            client_on_news(world, event);
+            messages_arrive(world, event);
         break;
     case SIM_EVENT_TIMER:
         if (current)

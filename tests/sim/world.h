@@ -30,6 +30,7 @@
 #define SIM_CHASES_MAX 256
 #define SIM_TOKENS_MAX 2048
 #define SIM_HOLDINGS_MAX 64
+#define SIM_GRANTS_MAX 4
 
 typedef enum sim_event_kind {
     SIM_EVENT_ACT,             /* a thread does its next thing */
@@ -38,12 +39,19 @@ typedef enum sim_event_kind {
     SIM_EVENT_REQUEST_ARRIVES, /* at the store */
     SIM_EVENT_REPLY_ARRIVES,   /* at the client */
     SIM_EVENT_REQUEST_OVER,    /* the client waits no longer for the answer */
-    SIM_EVENT_NEWS,            /* index: of the claim; SIM_CLAIMS_MAX and above: a forged one */
+    SIM_EVENT_NEWS,            /* index: of the claim, SIM_CLAIMS_MAX: a forged one; generation: sim_news */
     SIM_EVENT_TIMER,           /* of a machine */
     SIM_EVENT_CHASE,           /* a chase is due */
     SIM_EVENT_RESTART,         /* a process that crashed or closed begins anew */
     SIM_EVENT_FAULT            /* index: sim_fault */
 } sim_event_kind;
+
+/* What a message says: that there may be news, or that the claim was granted the lock (a number of sim_claim.grants). */
+enum {
+    SIM_NEWS_LOOK,
+    SIM_NEWS_GRANT,
+    SIM_NEWS_FORGED = SIM_NEWS_GRANT + SIM_GRANTS_MAX
+};
 
 typedef enum sim_fault {
     SIM_FAULT_PAUSE,
@@ -52,6 +60,8 @@ typedef enum sim_fault {
     SIM_FAULT_RESET,
     SIM_FAULT_OUTAGE,
     SIM_FAULT_WIPE,
+    SIM_FAULT_SAVE, /* not a fault: the store writes down what it has */
+    SIM_FAULT_RELOAD,
     SIM_FAULT_BREAK,
     SIM_FAULT_FORGE,
     SIM_FAULT_INTERRUPT,
@@ -116,6 +126,7 @@ typedef struct sim_thread {
     uint8_t lock;
     bool wake_pending;
     bool news_pending;
+    snk_grant grant;      /* the last that it was told; run 0: none */
     bool extending;       /* PENDING: for an extend, otherwise for a release */
     bool noticed;         /* the oracle has seen the decision */
     uint32_t rounds_left; /* after healing: how often it asks yet */
@@ -159,7 +170,8 @@ typedef struct sim_request {
     uint8_t references; /* events that name it */
     uint32_t epoch;
     uint32_t generation;
-    uint32_t chase; /* SIM_CHASES_MAX: it is none */
+    uint32_t chase;        /* SIM_CHASES_MAX: it is none */
+    int64_t applied_at_ns; /* true time */
     snk_send send;
     snk_answer answer;
 } sim_request;
@@ -191,15 +203,18 @@ typedef struct sim_claim {
     bool acquire_applied;
     bool acquire_answered;
     bool granted;
-    bool buried;    /* a chase that leaves a tombstone was executed */
-    bool released;  /* a release was executed */
-    bool broken;    /* by force, or by loss of the store's state: exclusion is not promised */
-    bool forgotten; /* its process died or closed without an answer, or does not want it forgotten after loss */
+    bool buried;          /* a chase that leaves a tombstone was executed */
+    bool released;        /* a release was executed */
+    bool broken;          /* by force, or by loss of the store's state: exclusion is not promised */
+    int64_t broken_at_ns; /* true time */
+    bool forgotten;       /* its process died or closed without an answer, or does not want it forgotten after loss */
     bool lost_noted;
-    uint16_t in_flight;    /* requests that a client waits for, and chases */
-    uint16_t travelling;   /* requests that may yet be executed */
-    int64_t sent_at_ns;    /* true time of the last request about it */
-    int64_t offered_at_ns; /* true time since when it is offered the lock, after healing; 0: it is not */
+    uint16_t in_flight;   /* requests that a client waits for, and chases */
+    uint16_t travelling;  /* requests that may yet be executed */
+    uint32_t grant_count; /* how often the store granted it from the queue: more than once only with older data */
+    snk_grant grants[SIM_GRANTS_MAX]; /* the last of them */
+    int64_t sent_at_ns;               /* true time of the last request about it */
+    int64_t offered_at_ns;            /* true time since when it is offered the lock, after healing; 0: it is not */
 } sim_claim;
 
 /* What a lock protects: it takes no token lower than the highest it has seen. */

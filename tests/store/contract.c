@@ -1,146 +1,12 @@
-/* What every store must do (store/store.h), against every store. */
-#include "test.h"
-
+/* What every store must do with locks (store/store.h), against every store. */
 #include <pthread.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/futex.h"
-#include "claims.h"
-#include "redis_bed.h"
-#include "store/memory/memory.h"
-#include "store/view.h"
+#include "store_bed.h"
 
 #define MS SNK_NS_PER_MS
-
-typedef struct clients {
-    snk_store *a; /* clients of one store */
-    snk_store *b;
-    snk_store *c;
-    snk_store *d;
-    char folder[64];
-} clients;
-
-/* One server for all tests of the suite, emptied before each. */
-static redis_bed redis;
-
-typedef struct store_kind {
-    const char *name;
-    void (*open)(clients *world);
-} store_kind;
-
-static void open_memory(clients *world)
-{
-    snk_store **views[] = { &world->b, &world->c, &world->d };
-    world->a = test_store("memory:");
-    for (size_t i = 0; i < sizeof views / sizeof views[0]; i++) {
-        snk_id client = test_id();
-        snk_identity identity = test_identity(&client);
-        assert_int_equal(snk_memory_share(world->a, &identity, views[i], NULL), SNECK_OK);
-    }
-}
-
-static void open_sqlite(clients *world)
-{
-    char url[128];
-    test_make_folder(world->folder, sizeof world->folder);
-    (void)snprintf(url, sizeof url, "sqlite://%s/locks.db", world->folder);
-    world->a = test_store(url);
-    world->b = test_store(url);
-    world->c = test_store(url);
-    world->d = test_store(url);
-}
-
-static void open_redis(clients *world, const char *keys)
-{
-    if (redis.server.pid == 0)
-        redis_bed_start(&redis);
-    redis_bed_do(&redis, "FLUSHALL");
-    world->a = test_store(redis_bed_url(&redis, keys));
-    world->b = test_store(redis_bed_url(&redis, keys));
-    world->c = test_store(redis_bed_url(&redis, keys));
-    world->d = test_store(redis_bed_url(&redis, keys));
-}
-
-static void open_redis_hash(clients *world)
-{
-    open_redis(world, "layout=hash");
-}
-
-static void open_redis_string(clients *world)
-{
-    open_redis(world, "layout=string");
-}
-
-static const store_kind kinds[] = {
-    { .name = "redis hash", .open = open_redis_hash },
-    { .name = "redis string", .open = open_redis_string },
-    { .name = "memory", .open = open_memory },
-    { .name = "sqlite", .open = open_sqlite },
-};
-
-static int set_up(void **state)
-{
-    const store_kind *kind = *state;
-    clients *world = calloc(1, sizeof *world);
-    kind->open(world);
-    *state = world;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    clients *world = *state;
-    test_store_close(world->d);
-    test_store_close(world->c);
-    test_store_close(world->b);
-    test_store_close(world->a);
-    if (world->folder[0] != '\0')
-        test_remove_folder(world->folder);
-    free(world);
-    return 0;
-}
-
-static void expect(snk_answer answer, snk_answer_kind kind)
-{
-    test_expect_kind(&answer, kind);
-}
-
-static snk_view *inspect(snk_store *store, const char *name)
-{
-    snk_view *view = snk_view_new();
-    sneck_error error;
-    if (store->ops->inspect(store, name, view, &error) != SNECK_OK)
-        fail_msg("inspect: %s", error.message);
-    return view;
-}
-
-static int64_t remaining_ms(snk_store *store, const char *name)
-{
-    snk_view *view = inspect(store, name);
-    int64_t remaining = view->info.held ? view->info.holder.remaining_ms : 0;
-    snk_view_free(view);
-    return remaining;
-}
-
-static bool is_held(snk_store *store, const char *name)
-{
-    snk_view *view = inspect(store, name);
-    bool held = view->info.held;
-    snk_view_free(view);
-    return held;
-}
-
-/* Time passes until `name` is free again: leases end by the clock alone. */
-static void await_free(snk_store *store, const char *name)
-{
-    int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;
-    while (is_held(store, name)) {
-        assert_true(snk_now_ns() < limit_ns);
-        struct timespec pause = snk_timespec(MS);
-        (void)nanosleep(&pause, NULL);
-    }
-}
 
 /* ---- acquire ---------------------------------------------------------------------------------------------------- */
 
@@ -914,86 +780,57 @@ static void test_eight_threads_of_four_clients_exclude_each_other(void **state)
     assert_int_equal(counter, (int64_t)rounds * THREADS);
 }
 
-/* ---- the tables ------------------------------------------------------------------------------------------------- */
-
-typedef struct contract_test {
-    const char *name;
-    CMUnitTestFunction function;
-} contract_test;
-
-#define TEST(function)                                                                                                 \
-    {                                                                                                                  \
-#function, function                                                                                            \
-    }
-
-static const contract_test contract[] = {
-    TEST(test_a_free_lock_is_granted_for_the_full_lease),
-    TEST(test_a_held_lock_is_busy_and_nothing_is_registered),
-    TEST(test_one_client_cannot_hold_a_lock_twice),
-    TEST(test_locks_of_other_names_are_other_locks),
-    TEST(test_a_queued_claim_gets_a_ticket_and_a_time_to_look),
-    TEST(test_a_waiter_is_told_to_look_when_the_hold_ends),
-    TEST(test_newcomers_do_not_overtake_the_queue),
-    TEST(test_a_renew_sets_the_full_lease),
-    TEST(test_a_renew_never_shortens),
-    TEST(test_a_renew_never_registers_an_unknown_claim),
-    TEST(test_a_renew_refreshes_a_waiting_claim),
-    TEST(test_a_hold_whose_lease_has_ended_is_gone_for_good),
-    TEST(test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold),
-    TEST(test_many_claims_are_renewed_at_once),
-    TEST(test_a_release_frees_the_lock),
-    TEST(test_a_release_never_touches_another_claim),
-    TEST(test_anybody_who_knows_a_claim_may_release_it),
-    TEST(test_a_release_hands_the_lock_to_the_first_waiter_in_the_same_step),
-    TEST(test_waiters_are_served_in_the_order_they_came),
-    TEST(test_a_released_waiter_leaves_the_queue),
-    TEST(test_a_waiter_whose_lease_has_ended_is_passed_over),
-    TEST(test_an_offer_that_nobody_takes_lapses_with_its_lease),
-    TEST(test_an_offer_never_outlives_its_limit),
-    TEST(test_an_offer_may_be_given_back_unseen),
-    TEST(test_an_acquire_that_comes_after_its_release_is_refused),
-    TEST(test_an_unanswered_release_of_a_hold_also_leaves_a_tombstone),
-    TEST(test_an_unanswered_release_of_a_waiter_also_leaves_a_tombstone),
-    TEST(test_a_tombstone_is_for_one_claim),
-    TEST(test_each_grant_has_higher_tokens_than_all_before),
-    TEST(test_tokens_start_at_the_clock),
-    TEST(test_a_block_is_as_large_as_asked),
-    TEST(test_blocks_never_run_far_ahead_of_the_clock),
-    TEST(test_a_renew_answers_with_the_same_tokens),
-    TEST(test_an_offer_comes_with_the_tokens_that_the_waiter_asked_for),
-    TEST(test_a_name_that_nobody_used_is_free),
-    TEST(test_inspect_shows_who_holds_and_who_waits),
-    TEST(test_list_shows_what_is_in_use_in_the_order_of_names),
-    TEST(test_the_callback_of_a_list_may_use_the_store),
-    TEST(test_break_needs_the_token_that_inspect_shows),
-    TEST(test_a_broken_lock_goes_to_the_first_waiter),
-    TEST(test_the_last_32_incidents_are_kept),
-    TEST(test_a_sleeper_is_woken_by_its_grant),
-    TEST(test_a_grant_before_the_sleep_is_not_slept_over),
-    TEST(test_a_sleeper_without_a_ticket_is_woken_by_any_grant_of_its_client),
-    TEST(test_a_sleeper_is_woken_by_its_own_word),
-    TEST(test_a_sleep_ends_at_its_limit),
-    TEST(test_a_sleeper_can_be_cancelled),
-    TEST(test_eight_threads_of_four_clients_exclude_each_other),
-};
-
-#define KINDS (sizeof kinds / sizeof kinds[0])
-#define TESTS (sizeof contract / sizeof contract[0])
-
 int main(void)
 {
-    static struct CMUnitTest tests[KINDS * TESTS];
-    static char names[KINDS * TESTS][128];
-    static store_kind copies[KINDS]; /* cmocka wants initial states that are not const */
-    memcpy(copies, kinds, sizeof copies);
-    for (size_t i = 0; i < KINDS * TESTS; i++) {
-        const contract_test *test = &contract[i % TESTS];
-        store_kind *kind = &copies[i / TESTS];
-        (void)snprintf(names[i], sizeof names[i], "%s: %s", kind->name, test->name);
-        tests[i] = (struct CMUnitTest){ names[i], test->function, set_up, tear_down, kind };
-    }
-    int failed = _cmocka_run_group_tests("store contract", tests, KINDS * TESTS, NULL, NULL);
-    if (redis.server.pid != 0)
-        redis_bed_stop(&redis);
-    return failed;
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_free_lock_is_granted_for_the_full_lease),
+        cmocka_unit_test(test_a_held_lock_is_busy_and_nothing_is_registered),
+        cmocka_unit_test(test_one_client_cannot_hold_a_lock_twice),
+        cmocka_unit_test(test_locks_of_other_names_are_other_locks),
+        cmocka_unit_test(test_a_queued_claim_gets_a_ticket_and_a_time_to_look),
+        cmocka_unit_test(test_a_waiter_is_told_to_look_when_the_hold_ends),
+        cmocka_unit_test(test_newcomers_do_not_overtake_the_queue),
+        cmocka_unit_test(test_a_renew_sets_the_full_lease),
+        cmocka_unit_test(test_a_renew_never_shortens),
+        cmocka_unit_test(test_a_renew_never_registers_an_unknown_claim),
+        cmocka_unit_test(test_a_renew_refreshes_a_waiting_claim),
+        cmocka_unit_test(test_a_hold_whose_lease_has_ended_is_gone_for_good),
+        cmocka_unit_test(test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold),
+        cmocka_unit_test(test_many_claims_are_renewed_at_once),
+        cmocka_unit_test(test_a_release_frees_the_lock),
+        cmocka_unit_test(test_a_release_never_touches_another_claim),
+        cmocka_unit_test(test_anybody_who_knows_a_claim_may_release_it),
+        cmocka_unit_test(test_a_release_hands_the_lock_to_the_first_waiter_in_the_same_step),
+        cmocka_unit_test(test_waiters_are_served_in_the_order_they_came),
+        cmocka_unit_test(test_a_released_waiter_leaves_the_queue),
+        cmocka_unit_test(test_a_waiter_whose_lease_has_ended_is_passed_over),
+        cmocka_unit_test(test_an_offer_that_nobody_takes_lapses_with_its_lease),
+        cmocka_unit_test(test_an_offer_never_outlives_its_limit),
+        cmocka_unit_test(test_an_offer_may_be_given_back_unseen),
+        cmocka_unit_test(test_an_acquire_that_comes_after_its_release_is_refused),
+        cmocka_unit_test(test_an_unanswered_release_of_a_hold_also_leaves_a_tombstone),
+        cmocka_unit_test(test_an_unanswered_release_of_a_waiter_also_leaves_a_tombstone),
+        cmocka_unit_test(test_a_tombstone_is_for_one_claim),
+        cmocka_unit_test(test_each_grant_has_higher_tokens_than_all_before),
+        cmocka_unit_test(test_tokens_start_at_the_clock),
+        cmocka_unit_test(test_a_block_is_as_large_as_asked),
+        cmocka_unit_test(test_blocks_never_run_far_ahead_of_the_clock),
+        cmocka_unit_test(test_a_renew_answers_with_the_same_tokens),
+        cmocka_unit_test(test_an_offer_comes_with_the_tokens_that_the_waiter_asked_for),
+        cmocka_unit_test(test_a_name_that_nobody_used_is_free),
+        cmocka_unit_test(test_inspect_shows_who_holds_and_who_waits),
+        cmocka_unit_test(test_list_shows_what_is_in_use_in_the_order_of_names),
+        cmocka_unit_test(test_the_callback_of_a_list_may_use_the_store),
+        cmocka_unit_test(test_break_needs_the_token_that_inspect_shows),
+        cmocka_unit_test(test_a_broken_lock_goes_to_the_first_waiter),
+        cmocka_unit_test(test_the_last_32_incidents_are_kept),
+        cmocka_unit_test(test_a_sleeper_is_woken_by_its_grant),
+        cmocka_unit_test(test_a_grant_before_the_sleep_is_not_slept_over),
+        cmocka_unit_test(test_a_sleeper_without_a_ticket_is_woken_by_any_grant_of_its_client),
+        cmocka_unit_test(test_a_sleeper_is_woken_by_its_own_word),
+        cmocka_unit_test(test_a_sleep_ends_at_its_limit),
+        cmocka_unit_test(test_a_sleeper_can_be_cancelled),
+        cmocka_unit_test(test_eight_threads_of_four_clients_exclude_each_other),
+    };
+    return store_bed_run("store contract", tests, sizeof tests / sizeof tests[0]);
 }

@@ -9,40 +9,13 @@
 
 #include "base/futex.h"
 #include "children.h"
-#include "claims.h"
+#include "lockfile.h"
 #include "store/sqlite/sqlite.h"
 #include "store/view.h"
 
 #define MS SNK_NS_PER_MS
 /* Leases are long and looks seldom: what is quick here is quick because a death was noticed. */
 #define SOON_NS (10 * SNK_NS_PER_S)
-
-typedef struct place {
-    char folder[64];
-    char url[128];
-} place;
-
-static int set_up(void **state)
-{
-    place *here = calloc(1, sizeof *here);
-    test_make_folder(here->folder, sizeof here->folder);
-    (void)snprintf(here->url, sizeof here->url, "sqlite://%s/locks.db", here->folder);
-    *state = here;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    place *here = *state;
-    test_remove_folder(here->folder);
-    free(here);
-    return 0;
-}
-
-static void expect(snk_answer answer, snk_answer_kind kind)
-{
-    test_expect_kind(&answer, kind);
-}
 
 static size_t count_waiters(snk_store *store, const char *name)
 {
@@ -89,7 +62,7 @@ static void wait_for_ever(void)
 /* Holds x and y until it is killed. */
 static int hold(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = open_adopted(here->url);
     snk_id claim = { { 1 } };
     CHECK(test_acquire(store, "x", &claim, TEST_TRY).kind == SNK_ANSWER_HELD);
@@ -103,7 +76,7 @@ static int hold(void *context)
 /* Waits for x until it is killed. */
 static int queue(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = open_adopted(here->url);
     snk_id claim = { { 3 } };
     CHECK(test_acquire(store, "x", &claim, TEST_QUEUE).kind == SNK_ANSWER_QUEUED);
@@ -153,7 +126,7 @@ static int compare_times(const void *a, const void *b)
 
 static void test_a_killed_holder_is_replaced_at_once(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     unsigned rounds = test_scaled(1000);
     int64_t *times = calloc(rounds, sizeof *times);
     for (unsigned i = 0; i < rounds; i++) {
@@ -183,7 +156,7 @@ static void test_a_killed_holder_is_replaced_at_once(void **state)
 
 static void test_everybody_who_waits_for_a_killed_holder_is_woken(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     enum {
         TAKERS = 6
     };
@@ -209,7 +182,7 @@ static void test_everybody_who_waits_for_a_killed_holder_is_woken(void **state)
 
 static void test_the_death_of_a_holder_is_an_incident(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     test_child child = test_child_start(hold, here);
     test_child_await(&child);
     test_child_kill(&child);
@@ -225,7 +198,7 @@ static void test_the_death_of_a_holder_is_an_incident(void **state)
 
 static void test_a_killed_waiter_is_passed_over(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     for (unsigned round = 0; round < test_scaled(500); round++) {
         snk_store *holder = test_store(here->url);
         snk_store *next = test_store(here->url);
@@ -234,9 +207,9 @@ static void test_a_killed_waiter_is_passed_over(void **state)
         test_child_await(&child);
         snk_id waiting = test_must_queue(next, "x", NULL);
         test_child_kill(&child);
-        expect(test_release(holder, "x", &held), SNK_ANSWER_DONE);
-        expect(test_renew(next, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
-        expect(test_release(next, "x", &waiting), SNK_ANSWER_DONE);
+        test_expect_answer(test_release(holder, "x", &held), SNK_ANSWER_DONE);
+        test_expect_answer(test_renew(next, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+        test_expect_answer(test_release(next, "x", &waiting), SNK_ANSWER_DONE);
         test_store_close(next);
         test_store_close(holder);
     }
@@ -244,7 +217,7 @@ static void test_a_killed_waiter_is_passed_over(void **state)
 
 static void test_a_waiter_behind_a_killed_one_takes_a_new_aim(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *holder = test_store(here->url);
     snk_store *next = test_store(here->url);
     holder->ops->adopt_thread(holder);
@@ -269,7 +242,7 @@ static void test_a_waiter_behind_a_killed_one_takes_a_new_aim(void **state)
 
 static void test_a_waiter_that_leaves_tells_the_one_behind(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *a = test_store(here->url);
     snk_store *b = test_store(here->url);
     snk_store *c = test_store(here->url);
@@ -277,7 +250,7 @@ static void test_a_waiter_that_leaves_tells_the_one_behind(void **state)
     snk_id leaving = test_must_queue(b, "x", NULL);
     snk_answer answer;
     (void)test_must_queue(c, "x", &answer);
-    expect(test_release(b, "x", &leaving), SNK_ANSWER_DONE);
+    test_expect_answer(test_release(b, "x", &leaving), SNK_ANSWER_DONE);
     _Atomic uint32_t nothing = 0;
     assert_true(c->ops->wait(c, answer.ticket, &nothing, 0, snk_now_ns() + SOON_NS));
     test_store_close(c);
@@ -288,7 +261,7 @@ static void test_a_waiter_that_leaves_tells_the_one_behind(void **state)
 /* However many claims of this client watch somebody else since then, and whatever words they share. */
 static void test_a_wait_without_a_ticket_hears_of_every_death(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     test_child child = test_child_start(hold, here);
     test_child_await(&child);
     snk_store *other = test_store(here->url);
@@ -303,14 +276,14 @@ static void test_a_wait_without_a_ticket_hears_of_every_death(void **state)
     _Atomic uint32_t nothing = 0;
     test_child_kill(&child);
     assert_true(store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + SOON_NS));
-    expect(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_expect_answer(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
     test_store_close(store);
     test_store_close(other);
 }
 
 static void test_a_wait_without_a_ticket_hears_of_deaths_too(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     for (unsigned round = 0; round < test_scaled(200); round++) {
         test_child child = test_child_start(hold, here);
         test_child_await(&child);
@@ -321,8 +294,8 @@ static void test_a_wait_without_a_ticket_hears_of_deaths_too(void **state)
         assert_false(store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + MS));
         test_child_kill(&child);
         assert_true(store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + SOON_NS));
-        expect(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
-        expect(test_renew(store, "y", &other, TEST_LEASE_MS), SNK_ANSWER_HELD);
+        test_expect_answer(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+        test_expect_answer(test_renew(store, "y", &other, TEST_LEASE_MS), SNK_ANSWER_HELD);
         /* Told once, and not for ever. */
         (void)store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + MS);
         (void)store->ops->wait(store, 0, &nothing, 0, snk_now_ns() + MS);
@@ -333,7 +306,7 @@ static void test_a_wait_without_a_ticket_hears_of_deaths_too(void **state)
 
 static void test_a_closed_client_is_as_good_as_dead(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *holder = test_store(here->url);
     holder->ops->adopt_thread(holder);
     (void)test_must_hold(holder, "x");
@@ -353,7 +326,7 @@ static void test_a_closed_client_is_as_good_as_dead(void **state)
 /* Holds x, and forks a child that has the liveness descriptor too. */
 static int hold_and_fork(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = open_adopted(here->url);
     snk_id claim = { { 1 } };
     CHECK(test_acquire(store, "x", &claim, TEST_TRY).kind == SNK_ANSWER_HELD);
@@ -370,14 +343,14 @@ static int hold_and_fork(void *context)
 
 static void test_a_process_that_shares_the_descriptor_keeps_the_claims_alive(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     assert_int_equal(chdir(here->folder), 0);
     test_child child = test_child_start(hold_and_fork, here);
     test_child_await(&child);
     snk_store *store = test_store(here->url);
     snk_id waiting = test_must_queue(store, "x", NULL);
     test_child_kill(&child);
-    expect(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_QUEUED);
+    test_expect_answer(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_QUEUED);
     unsigned long guard = 0;
     assert_true(read_number("guard.pid", &guard));
     assert_int_equal(kill((pid_t)guard, SIGKILL), 0);
@@ -392,7 +365,7 @@ static void test_a_process_that_shares_the_descriptor_keeps_the_claims_alive(voi
 
 static void test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *holder = test_store(here->url);
     snk_store *other = test_store(here->url);
     snk_id claim = test_must_hold(holder, "x");
@@ -407,8 +380,8 @@ static void test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     snk_id newcomer = test_id();
-    expect(test_acquire(other, "x", &newcomer, TEST_TRY), SNK_ANSWER_BUSY);
-    expect(test_renew(holder, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_expect_answer(test_acquire(other, "x", &newcomer, TEST_TRY), SNK_ANSWER_BUSY);
+    test_expect_answer(test_renew(holder, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_HELD);
     test_store_close(other);
     test_store_close(holder);
 }
@@ -416,13 +389,14 @@ static void test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone
 /* Acquires x in a transaction that does not end. */
 static int stay_in_transaction(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = open_adopted(here->url);
     snk_sqlite *embedded = snk_sqlite_of(store);
     CHECK(snk_begin(embedded, true, NULL) == SNECK_OK);
     snk_claim claim = { .name = "x", .why = "", .send = { .ask = SNK_ASK_ACQUIRE, .lease_ns = 60 * SNK_NS_PER_S } };
     snk_answer answer;
-    CHECK(snk_do_claim(embedded, &claim, &answer));
+    snk_do_claim(embedded, &claim, &answer);
+    CHECK(embedded->code == SQLITE_OK && answer.kind == SNK_ANSWER_HELD);
     test_child_ready();
     wait_for_ever();
     return 0;
@@ -430,7 +404,7 @@ static int stay_in_transaction(void *context)
 
 static void test_a_process_killed_in_a_transaction_stops_nobody(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     for (unsigned round = 0; round < test_scaled(500); round++) {
         test_child child = test_child_start(stay_in_transaction, here);
         test_child_await(&child);
@@ -439,7 +413,7 @@ static void test_a_process_killed_in_a_transaction_stops_nobody(void **state)
         int64_t before_ns = snk_now_ns();
         snk_id claim = test_must_hold(store, "x");
         assert_true(snk_now_ns() - before_ns < SOON_NS);
-        expect(test_release(store, "x", &claim), SNK_ANSWER_DONE);
+        test_expect_answer(test_release(store, "x", &claim), SNK_ANSWER_DONE);
         test_store_close(store);
     }
 }
@@ -456,7 +430,7 @@ static void *acquire_once(void *context)
 
 static void test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     enum {
         THREADS = 4
     };
@@ -484,7 +458,7 @@ static void test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded
 }
 
 typedef struct stranger {
-    const place *here;
+    const test_place *here;
     int go[2]; /* a pipe: a byte lets it go */
 } stranger;
 
@@ -514,7 +488,7 @@ static void expect_refused(stranger *self, test_child *child)
 /* S10: no descriptor of the database file is closed but SQLite's own, or its locks of the whole process would go. */
 static void test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     stranger strangers[2] = { { .here = here }, { .here = here } };
     test_child children[2];
     for (size_t i = 0; i < 2; i++) {
@@ -526,7 +500,7 @@ static void test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first
     expect_refused(&strangers[0], &children[0]);
     test_store_close(test_store(here->url));
     expect_refused(&strangers[1], &children[1]);
-    assert_int_equal(snk_end(snk_sqlite_of(store), true, NULL, NULL), SNECK_OK);
+    assert_int_equal(snk_end(snk_sqlite_of(store), NULL, NULL), SNECK_OK);
     test_store_close(store);
 }
 
@@ -553,7 +527,7 @@ static void *keep_busy(void *context)
 
 static int use_store(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = NULL;
     CHECK(test_store_open(here->url, &store, NULL) == SNECK_OK);
     for (int i = 0; i < 10; i++) {
@@ -567,7 +541,7 @@ static int use_store(void *context)
 
 static void test_a_child_forked_in_the_middle_of_transactions_can_open_the_file(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     busybody busy = { .store = test_store(here->url) };
     pthread_t threads[2];
     for (size_t i = 0; i < 2; i++)
@@ -586,7 +560,7 @@ static void test_a_child_forked_in_the_middle_of_transactions_can_open_the_file(
 /* Adds one to a plain file under the lock, many times. */
 static int increment(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = open_adopted(here->url);
     for (unsigned i = test_scaled(2000); i > 0; i--) {
         snk_id claim = test_id();
@@ -603,7 +577,7 @@ static int increment(void *context)
 
 static void test_processes_exclude_each_other(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     enum {
         CHILDREN = 6
     };
@@ -623,27 +597,25 @@ static void test_processes_exclude_each_other(void **state)
     assert_int_equal(chdir("/"), 0);
 }
 
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_a_killed_holder_is_replaced_at_once),
-        TEST(test_everybody_who_waits_for_a_killed_holder_is_woken),
-        TEST(test_the_death_of_a_holder_is_an_incident),
-        TEST(test_a_killed_waiter_is_passed_over),
-        TEST(test_a_waiter_behind_a_killed_one_takes_a_new_aim),
-        TEST(test_a_waiter_that_leaves_tells_the_one_behind),
-        TEST(test_a_wait_without_a_ticket_hears_of_deaths_too),
-        TEST(test_a_wait_without_a_ticket_hears_of_every_death),
-        TEST(test_a_closed_client_is_as_good_as_dead),
-        TEST(test_a_process_that_shares_the_descriptor_keeps_the_claims_alive),
-        TEST(test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone),
-        TEST(test_a_process_killed_in_a_transaction_stops_nobody),
-        TEST(test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time),
-        TEST(test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first),
-        TEST(test_a_child_forked_in_the_middle_of_transactions_can_open_the_file),
-        TEST(test_processes_exclude_each_other),
+        TEST_AT_PLACE(test_a_killed_holder_is_replaced_at_once),
+        TEST_AT_PLACE(test_everybody_who_waits_for_a_killed_holder_is_woken),
+        TEST_AT_PLACE(test_the_death_of_a_holder_is_an_incident),
+        TEST_AT_PLACE(test_a_killed_waiter_is_passed_over),
+        TEST_AT_PLACE(test_a_waiter_behind_a_killed_one_takes_a_new_aim),
+        TEST_AT_PLACE(test_a_waiter_that_leaves_tells_the_one_behind),
+        TEST_AT_PLACE(test_a_wait_without_a_ticket_hears_of_deaths_too),
+        TEST_AT_PLACE(test_a_wait_without_a_ticket_hears_of_every_death),
+        TEST_AT_PLACE(test_a_closed_client_is_as_good_as_dead),
+        TEST_AT_PLACE(test_a_process_that_shares_the_descriptor_keeps_the_claims_alive),
+        TEST_AT_PLACE(test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone),
+        TEST_AT_PLACE(test_a_process_killed_in_a_transaction_stops_nobody),
+        TEST_AT_PLACE(test_a_process_stopped_in_a_transaction_makes_others_fail_in_bounded_time),
+        TEST_AT_PLACE(test_opening_and_closing_a_second_store_keeps_the_locks_of_the_first),
+        TEST_AT_PLACE(test_a_child_forked_in_the_middle_of_transactions_can_open_the_file),
+        TEST_AT_PLACE(test_processes_exclude_each_other),
     };
     return cmocka_run_group_tests_name("embedded store and death", tests, NULL, NULL);
 }

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -13,7 +12,7 @@
 #include <unistd.h>
 
 #include "children.h"
-#include "claims.h"
+#include "lockfile.h"
 #include "store/sqlite/path.h"
 #include "store/sqlite/sqlite.h"
 #include "store/view.h"
@@ -23,38 +22,7 @@
 #define USER_B 54322
 #define GROUP 54323
 
-typedef struct place {
-    char folder[64];
-    char path[96];
-    char url[160];
-    char shared_url[192]; /* for a group */
-} place;
-
-static int set_up(void **state)
-{
-    place *here = calloc(1, sizeof *here);
-    test_make_folder(here->folder, sizeof here->folder);
-    (void)snprintf(here->path, sizeof here->path, "%s/locks.db", here->folder);
-    (void)snprintf(here->url, sizeof here->url, "sqlite://%s", here->path);
-    (void)snprintf(here->shared_url, sizeof here->shared_url, "%s?file_mode=0660", here->url);
-    *state = here;
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    place *here = *state;
-    test_remove_folder(here->folder);
-    free(here);
-    return 0;
-}
-
-static void expect(snk_answer answer, snk_answer_kind kind)
-{
-    test_expect_kind(&answer, kind);
-}
-
-static void beside(const place *here, const char *suffix, char path[128])
+static void beside(const test_place *here, const char *suffix, char path[128])
 {
     (void)snprintf(path, 128, "%s%s", here->path, suffix);
 }
@@ -78,32 +46,6 @@ static void expect_refused(const char *url, sneck_status status, const char *wor
     assert_int_equal(error.status, status);
     if (strstr(error.message, words) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", error.message, words);
-}
-
-static void run_sql(const place *here, const char *sql)
-{
-    sqlite3 *connection = NULL;
-    assert_int_equal(sqlite3_open_v2(here->path, &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL),
-                     SQLITE_OK);
-    (void)sqlite3_busy_timeout(connection, 5000);
-    char *message = NULL;
-    if (sqlite3_exec(connection, sql, NULL, NULL, &message) != SQLITE_OK)
-        fail_msg("%s: %s", sql, message);
-    assert_int_equal(sqlite3_close(connection), SQLITE_OK);
-}
-
-static int64_t ask_sql(const place *here, const char *sql)
-{
-    sqlite3 *connection = NULL;
-    sqlite3_stmt *statement = NULL;
-    assert_int_equal(sqlite3_open_v2(here->path, &connection, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
-    (void)sqlite3_busy_timeout(connection, 5000);
-    assert_int_equal(sqlite3_prepare_v2(connection, sql, -1, &statement, NULL), SQLITE_OK);
-    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
-    int64_t number = sqlite3_column_int64(statement, 0);
-    assert_int_equal(sqlite3_finalize(statement), SQLITE_OK);
-    assert_int_equal(sqlite3_close(connection), SQLITE_OK);
-    return number;
 }
 
 static void write_file(const char *path, const char *text, mode_t mode)
@@ -132,7 +74,7 @@ static bool become(uid_t user)
 
 static void test_files_are_for_their_user_alone_whatever_the_umask(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char path[128];
     mode_t umask_before = umask(0);
     snk_store *store = test_store(here->url);
@@ -148,7 +90,7 @@ static void test_files_are_for_their_user_alone_whatever_the_umask(void **state)
 
 static void test_file_mode_opens_files_to_the_group_whatever_the_umask(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char path[128];
     mode_t umask_before = umask(0177);
     snk_store *store = test_store(here->shared_url);
@@ -164,7 +106,7 @@ static void test_file_mode_opens_files_to_the_group_whatever_the_umask(void **st
 
 static int hold_as_a(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = NULL;
     CHECK(become(USER_A));
     (void)umask(077);
@@ -179,7 +121,7 @@ static int hold_as_a(void *context)
 
 static int take_as_b(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = NULL;
     sneck_error error;
     CHECK(become(USER_B));
@@ -202,7 +144,7 @@ static int take_as_b(void *context)
 
 static void test_users_of_a_group_share_a_file(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     need_root();
     assert_int_equal(chown(here->folder, 0, GROUP), 0);
     assert_int_equal(chmod(here->folder, 02770), 0);
@@ -216,7 +158,7 @@ static void test_users_of_a_group_share_a_file(void **state)
 
 static void test_a_symbolic_link_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char target[128];
     char sidecar[128];
     (void)snprintf(target, sizeof target, "%s/elsewhere", here->folder);
@@ -232,7 +174,7 @@ static void test_a_symbolic_link_is_refused(void **state)
 
 static void test_a_folder_may_be_reached_by_a_symbolic_link(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char link_path[128];
     char url[192];
     char folder[128];
@@ -252,7 +194,7 @@ static void test_a_folder_may_be_reached_by_a_symbolic_link(void **state)
 
 static void test_a_file_of_another_user_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char sidecar[128];
     need_root();
     test_store_close(test_store(here->url));
@@ -266,7 +208,7 @@ static void test_a_file_of_another_user_is_refused(void **state)
 
 static void test_a_file_that_others_may_write_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     test_store_close(test_store(here->url));
     assert_int_equal(chmod(here->path, 0660), 0);
     expect_refused(here->url, SNECK_DENIED, "may be written by others");
@@ -275,7 +217,7 @@ static void test_a_file_that_others_may_write_is_refused(void **state)
 
 static void test_a_folder_where_anybody_may_replace_files_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     assert_int_equal(chmod(here->folder, 0777), 0);
     expect_refused(here->url, SNECK_DENIED, "anybody may replace files");
     assert_int_equal(chmod(here->folder, 01777), 0);
@@ -284,7 +226,7 @@ static void test_a_folder_where_anybody_may_replace_files_is_refused(void **stat
 
 static int open_read_only(void *context)
 {
-    place *here = context;
+    test_place *here = context;
     snk_store *store = NULL;
     sneck_error error;
     if (geteuid() == 0)
@@ -296,7 +238,7 @@ static int open_read_only(void *context)
 
 static void test_a_read_only_file_is_denied(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char sidecar[128];
     test_store_close(test_store(here->url));
     beside(here, "-sneck", sidecar);
@@ -392,7 +334,7 @@ static int be_denied_in_default(void *context)
 
 static void test_a_default_folder_that_somebody_else_made_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     need_root();
     char belongs[] = "belongs to user";
     char others[] = "used by others";
@@ -449,7 +391,7 @@ static void fill_up(const char *path)
 
 static void test_a_full_disk_is_said_to_be_full(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char filler[128];
     need_root();
     (void)snprintf(filler, sizeof filler, "%s/filler", here->folder);
@@ -473,7 +415,7 @@ static void test_a_full_disk_is_said_to_be_full(void **state)
     assert_int_equal(answer.error.status, SNECK_UNAVAILABLE);
     assert_non_null(strstr(answer.error.message, "disk full"));
     assert_int_equal(unlink(filler), 0);
-    expect(test_renew(store, "x", &first, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_expect_answer(test_renew(store, "x", &first, TEST_LEASE_MS), SNK_ANSWER_HELD);
     (void)test_must_hold(store, "later");
     test_store_close(store);
     assert_int_equal(umount(here->folder), 0);
@@ -483,7 +425,7 @@ static void test_a_full_disk_is_said_to_be_full(void **state)
 
 static void test_a_file_that_is_no_database_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     static char text[8192];
     memset(text, 'x', sizeof text - 1);
     write_file(here->path, text, 0600);
@@ -492,7 +434,7 @@ static void test_a_file_that_is_no_database_is_refused(void **state)
 
 static void test_a_damaged_file_is_reported(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *store = test_store(here->url);
     (void)test_must_hold(store, "x");
     test_store_close(store);
@@ -517,24 +459,53 @@ static void test_a_damaged_file_is_reported(void **state)
 
 static void test_another_programs_database_is_left_alone(void **state)
 {
-    place *here = *state;
-    run_sql(here, "CREATE TABLE precious(x); INSERT INTO precious VALUES(1)");
+    test_place *here = *state;
+    test_run_sql(here, "CREATE TABLE precious(x); INSERT INTO precious VALUES(1)");
     assert_int_equal(chmod(here->path, 0600), 0);
     expect_refused(here->url, SNECK_INVALID, "another program's database");
-    assert_int_equal(ask_sql(here, "SELECT count(*) FROM sqlite_schema"), 1);
+    assert_int_equal(test_ask_sql(here, "SELECT count(*) FROM sqlite_schema"), 1);
 }
 
 static void test_a_file_of_a_later_version_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     test_store_close(test_store(here->url));
-    run_sql(here, "PRAGMA user_version=99");
+    test_run_sql(here, "PRAGMA user_version=99");
     expect_refused(here->url, SNECK_UNAVAILABLE, "schema 99");
+    expect_refused(here->url, SNECK_UNAVAILABLE, "update sneck");
+}
+
+static void test_a_file_of_an_earlier_version_is_refused(void **state)
+{
+    test_place *here = *state;
+    test_store_close(test_store(here->url));
+    test_run_sql(here, "PRAGMA user_version=1");
+    expect_refused(here->url, SNECK_UNAVAILABLE, "move it away");
+}
+
+/* Each statement is prepared when it is first needed, and that can fail like everything else. */
+static void test_a_table_that_is_missing_is_reported(void **state)
+{
+    test_place *here = *state;
+    static const char *const tables[] = { "sneck_meta", "sneck_lock", "sneck_tombstone" };
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        char sql[64];
+        snk_store *store = test_store(here->url);
+        (void)snprintf(sql, sizeof sql, "DROP TABLE %s", tables[i]);
+        test_run_sql(here, sql);
+        snk_id claim = test_id();
+        snk_answer answer = test_release_unanswered(store, "x", &claim);
+        test_expect_kind(&answer, SNK_ANSWER_FAILED);
+        assert_int_equal(answer.error.status, SNECK_UNAVAILABLE);
+        assert_non_null(strstr(answer.error.message, tables[i]));
+        test_store_close(store);
+        assert_int_equal(unlink(here->path), 0);
+    }
 }
 
 static void test_a_sidecar_that_is_none_is_refused(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char sidecar[128];
     beside(here, "-sneck", sidecar);
     write_file(sidecar, "this is not a sidecar, but something else of somebody", 0600);
@@ -543,7 +514,7 @@ static void test_a_sidecar_that_is_none_is_refused(void **state)
 
 /* ---- replacement ------------------------------------------------------------------------------------------------ */
 
-static void remove_files(const place *here)
+static void remove_files(const test_place *here)
 {
     char path[128];
     const char *suffixes[] = { "", "-sneck", "-journal" };
@@ -555,32 +526,32 @@ static void remove_files(const place *here)
 
 static void test_a_deleted_file_is_loss_and_the_store_goes_on(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *a = test_store(here->url);
     snk_store *b = test_store(here->url);
     snk_id claim = test_id();
     snk_answer before = test_acquire(a, "x", &claim, TEST_TRY);
     remove_files(here);
-    expect(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
+    test_expect_answer(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
     snk_id next = test_id();
     snk_answer after = test_acquire(b, "x", &next, TEST_TRY);
     test_expect_kind(&after, SNK_ANSWER_HELD);
     assert_true(after.token_first > before.token_last);
-    expect(test_release(a, "x", &claim), SNK_ANSWER_GONE);
+    test_expect_answer(test_release(a, "x", &claim), SNK_ANSWER_GONE);
     snk_id third = test_id();
-    expect(test_acquire(a, "x", &third, TEST_TRY), SNK_ANSWER_BUSY);
-    expect(test_renew(b, "x", &next, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_expect_answer(test_acquire(a, "x", &third, TEST_TRY), SNK_ANSWER_BUSY);
+    test_expect_answer(test_renew(b, "x", &next, TEST_LEASE_MS), SNK_ANSWER_HELD);
     test_store_close(b);
     test_store_close(a);
 }
 
 static void test_a_deleted_database_alone_is_loss_too(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *a = test_store(here->url);
     snk_id claim = test_must_hold(a, "x");
     assert_int_equal(unlink(here->path), 0);
-    expect(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
+    test_expect_answer(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
     (void)test_must_hold(a, "x");
     test_store_close(a);
 }
@@ -601,7 +572,7 @@ static void copy_file(const char *from, const char *to)
 
 static void test_a_copy_in_place_of_the_file_is_loss_too(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char copy[128];
     snk_store *a = test_store(here->url);
     snk_store *b = test_store(here->url);
@@ -611,9 +582,9 @@ static void test_a_copy_in_place_of_the_file_is_loss_too(void **state)
     beside(here, ".copy", copy);
     copy_file(here->path, copy);
     assert_int_equal(rename(copy, here->path), 0);
-    expect(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
-    expect(test_renew(a, "y", &waiting, TEST_LEASE_MS), SNK_ANSWER_GONE);
-    expect(test_renew(b, "y", &other, TEST_LEASE_MS), SNK_ANSWER_GONE);
+    test_expect_answer(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
+    test_expect_answer(test_renew(a, "y", &waiting, TEST_LEASE_MS), SNK_ANSWER_GONE);
+    test_expect_answer(test_renew(b, "y", &other, TEST_LEASE_MS), SNK_ANSWER_GONE);
     (void)test_must_hold(b, "x");
     (void)test_must_hold(a, "y");
     test_store_close(b);
@@ -628,37 +599,37 @@ static void pause_ms(int64_t ms)
 
 static void test_a_deleted_sidecar_costs_no_claim(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     char sidecar[128];
     beside(here, "-sneck", sidecar);
     snk_store *a = test_store(here->url);
     snk_store *b = test_store(here->url);
     snk_id claim = test_must_hold(a, "x");
+    (void)test_must_hold(a, "y");
     snk_answer answer;
     snk_id waiting = test_must_queue(b, "x", &answer);
     assert_int_equal(unlink(sidecar), 0);
     snk_store *c = test_store(here->url);
     snk_id newcomer = test_id();
-    expect(test_acquire(c, "x", &newcomer, TEST_TRY), SNK_ANSWER_BUSY); /* cannot be judged: alive */
-    pause_ms(20);                                                       /* it is looked at now and then only */
-    expect(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_expect_answer(test_acquire(c, "x", &newcomer, TEST_TRY), SNK_ANSWER_BUSY); /* cannot be judged: alive */
+    pause_ms(20); /* it is looked at now and then only */
+    test_expect_answer(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_HELD);
     _Atomic uint32_t nothing = 0;
     answer = test_renew(b, "x", &waiting, TEST_LEASE_MS);
     test_expect_kind(&answer, SNK_ANSWER_QUEUED);
-    int64_t generation = (int64_t)snk_sqlite_of(c)->sidecar->generation;
-    assert_true(ask_sql(here, "SELECT generation FROM sneck_lock") == generation);
-    assert_true(ask_sql(here, "SELECT generation FROM sneck_queue") == generation);
-    expect(test_release(a, "x", &claim), SNK_ANSWER_DONE);
+    test_expect_answer(test_release(a, "x", &claim), SNK_ANSWER_DONE);
     assert_true(b->ops->wait(b, answer.ticket, &nothing, 0, snk_now_ns() + 30 * SNK_NS_PER_S));
-    expect(test_renew(b, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    test_expect_answer(test_renew(b, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    snk_id behind = test_must_queue(c, "y", NULL);
+    test_store_close(a); /* which can be seen again */
+    test_expect_answer(test_renew(c, "y", &behind, TEST_LEASE_MS), SNK_ANSWER_HELD);
     test_store_close(c);
     test_store_close(b);
-    test_store_close(a);
 }
 
 static void test_a_deleted_folder_is_unavailable_until_it_is_back(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *a = test_store(here->url);
     snk_id claim = test_must_hold(a, "x");
     test_remove_folder(here->folder);
@@ -666,7 +637,7 @@ static void test_a_deleted_folder_is_unavailable_until_it_is_back(void **state)
     assert_int_equal(answer.kind, SNK_ANSWER_FAILED);
     assert_int_equal(answer.error.status, SNECK_UNAVAILABLE);
     assert_int_equal(mkdir(here->folder, 0700), 0);
-    expect(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
+    test_expect_answer(test_renew(a, "x", &claim, TEST_LEASE_MS), SNK_ANSWER_GONE);
     (void)test_must_hold(a, "x");
     test_store_close(a);
 }
@@ -675,19 +646,52 @@ static void test_a_deleted_folder_is_unavailable_until_it_is_back(void **state)
 
 static void test_claims_of_another_boot_are_forgotten_and_tokens_are_not(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *a = test_store(here->url); /* alive, so that only the boot can end its claim */
     snk_id claim = test_id();
     snk_answer before = test_acquire(a, "x", &claim, TEST_TRY);
     (void)test_must_queue(a, "x", NULL);
-    run_sql(here, "UPDATE sneck_meta SET value = 'another' WHERE key = 'boot';"
-                  "UPDATE sneck_lock SET token = token + 3600000000");
+    test_run_sql(here, "UPDATE sneck_meta SET value = 'another' WHERE key = 'boot';"
+                       "UPDATE sneck_lock SET token = token + 3600000000");
     snk_store *b = test_store(here->url);
     snk_id next = test_id();
     snk_answer after = test_acquire(b, "x", &next, TEST_TRY);
     test_expect_kind(&after, SNK_ANSWER_HELD);
     assert_true(after.token_first > before.token_last + 3600000000U);
     test_store_close(b);
+    test_store_close(a);
+}
+
+/* As if the clock had been an hour ahead when the holder got its tokens. Returns the highest. */
+static uint64_t put_tokens_ahead(const test_place *here)
+{
+    test_run_sql(here, "UPDATE sneck_lock SET token = token + 3600000000 WHERE place > 0");
+    return (uint64_t)test_ask_sql(here, "SELECT max(token) FROM sneck_lock");
+}
+
+static void test_tokens_go_on_from_the_last_holders_however_its_hold_ended(void **state)
+{
+    test_place *here = *state;
+    snk_store *a = test_store(here->url);
+    snk_store *b = test_store(here->url);
+    snk_id held = test_must_hold(a, "x");
+    uint64_t highest = put_tokens_ahead(here);
+    test_expect_answer(test_release(a, "x", &held), SNK_ANSWER_DONE);
+    held = test_id();
+    assert_true(test_acquire(a, "x", &held, TEST_TRY).token_first > highest);
+    highest = put_tokens_ahead(here);
+    snk_id next = test_must_queue(b, "x", NULL);
+    test_expect_answer(test_release(a, "x", &held), SNK_ANSWER_DONE);
+    assert_true(test_renew(b, "x", &next, TEST_LEASE_MS).token_first > highest);
+    highest = put_tokens_ahead(here);
+    test_store_close(b); /* as good as dead */
+    held = test_id();
+    assert_true(test_acquire(a, "x", &held, TEST_TRY).token_first > highest);
+    highest = put_tokens_ahead(here);
+    uint64_t shown = (uint64_t)test_ask_sql(here, "SELECT token_first FROM sneck_lock WHERE place > 0");
+    assert_int_equal(a->ops->break_hold(a, "x", shown, "test", NULL), SNECK_OK);
+    held = test_id();
+    assert_true(test_acquire(a, "x", &held, TEST_TRY).token_first > highest);
     test_store_close(a);
 }
 
@@ -708,23 +712,24 @@ static void test_tokens_on_a_disk_are_durable(void **state)
 
 static void test_rows_of_unused_locks_are_removed_and_their_tokens_never_repeat(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *store = test_store(here->url);
     char name[16];
     for (int i = 0; i < 60; i++) {
         (void)snprintf(name, sizeof name, "old-%d", i);
         snk_id claim = test_must_hold(store, name);
-        expect(test_release(store, name, &claim), SNK_ANSWER_DONE);
+        test_expect_answer(test_release(store, name, &claim), SNK_ANSWER_DONE);
     }
     snk_id held = test_must_hold(store, "held");
     /* Long ago, and with tokens far ahead of the clock, which then cannot be their floor. */
-    run_sql(here, "UPDATE sneck_lock SET used_ns = -3600000000000, token = token + 3600000000;"
-                  "UPDATE sneck_lock SET version = 1 WHERE resource_name = 'lock:old-7'");
-    uint64_t highest = (uint64_t)ask_sql(here, "SELECT max(token) FROM sneck_lock WHERE claim IS NULL AND version = 0");
+    test_run_sql(here, "UPDATE sneck_lock SET used_ns = -3600000000000, token = token + 3600000000;"
+                       "UPDATE sneck_lock SET version = 1 WHERE resource_name = 'lock:old-7'");
+    uint64_t highest = (uint64_t)test_ask_sql(
+        here, "SELECT max(token) FROM sneck_lock WHERE resource_name LIKE 'lock:old-%' AND version = 0");
     for (int i = 0; i < 1000; i++)
-        expect(test_renew(store, "held", &held, TEST_LEASE_MS), SNK_ANSWER_HELD);
-    assert_int_equal(ask_sql(here, "SELECT count(*) FROM sneck_lock"), 2);
-    assert_int_equal(ask_sql(here, "SELECT count(*) FROM sneck_lock WHERE version = 1"), 1);
+        test_expect_answer(test_renew(store, "held", &held, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    assert_int_equal(test_ask_sql(here, "SELECT count(*) FROM sneck_lock WHERE place = 0"), 2);
+    assert_int_equal(test_ask_sql(here, "SELECT count(*) FROM sneck_lock WHERE version = 1"), 1);
     snk_id claim = test_id();
     snk_answer answer = test_acquire(store, "old-3", &claim, TEST_TRY);
     test_expect_kind(&answer, SNK_ANSWER_HELD);
@@ -736,52 +741,53 @@ static void test_rows_of_unused_locks_are_removed_and_their_tokens_never_repeat(
 
 static void test_tombstones_end(void **state)
 {
-    place *here = *state;
+    test_place *here = *state;
     snk_store *store = test_store(here->url);
     snk_id claim = test_id();
-    expect(test_release_unanswered(store, "x", &claim), SNK_ANSWER_GONE);
-    expect(test_acquire(store, "x", &claim, TEST_TRY), SNK_ANSWER_GONE);
-    int64_t left_ns = ask_sql(here, "SELECT expires_ns FROM sneck_tombstone") - snk_now_ns();
+    test_expect_answer(test_release_unanswered(store, "x", &claim), SNK_ANSWER_GONE);
+    test_expect_answer(test_acquire(store, "x", &claim, TEST_TRY), SNK_ANSWER_GONE);
+    int64_t left_ns = test_ask_sql(here, "SELECT expires_ns FROM sneck_tombstone") - snk_now_ns();
     assert_in_range(left_ns, SNK_TOMBSTONE_NS - 60 * SNK_NS_PER_S, SNK_TOMBSTONE_NS);
-    run_sql(here, "UPDATE sneck_tombstone SET expires_ns = 1");
-    expect(test_acquire(store, "x", &claim, TEST_TRY), SNK_ANSWER_HELD);
+    test_run_sql(here, "UPDATE sneck_tombstone SET expires_ns = 1");
+    test_expect_answer(test_acquire(store, "x", &claim, TEST_TRY), SNK_ANSWER_HELD);
     test_store_close(store);
 }
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_files_are_for_their_user_alone_whatever_the_umask),
-        TEST(test_file_mode_opens_files_to_the_group_whatever_the_umask),
-        TEST(test_users_of_a_group_share_a_file),
-        TEST(test_a_symbolic_link_is_refused),
-        TEST(test_a_folder_may_be_reached_by_a_symbolic_link),
-        TEST(test_a_file_of_another_user_is_refused),
-        TEST(test_a_file_that_others_may_write_is_refused),
-        TEST(test_a_folder_where_anybody_may_replace_files_is_refused),
-        TEST(test_a_read_only_file_is_denied),
-        TEST(test_bad_urls_are_invalid),
-        TEST(test_each_scheme_has_its_keys),
-        TEST(test_processes_of_one_user_meet_in_the_default_file),
-        TEST(test_a_default_folder_that_somebody_else_made_is_refused),
-        TEST(test_only_local_file_systems_are_allowed),
-        TEST(test_a_full_disk_is_said_to_be_full),
-        TEST(test_a_file_that_is_no_database_is_refused),
-        TEST(test_a_damaged_file_is_reported),
-        TEST(test_another_programs_database_is_left_alone),
-        TEST(test_a_file_of_a_later_version_is_refused),
-        TEST(test_a_sidecar_that_is_none_is_refused),
-        TEST(test_a_deleted_file_is_loss_and_the_store_goes_on),
-        TEST(test_a_deleted_database_alone_is_loss_too),
-        TEST(test_a_copy_in_place_of_the_file_is_loss_too),
-        TEST(test_a_deleted_sidecar_costs_no_claim),
-        TEST(test_a_deleted_folder_is_unavailable_until_it_is_back),
-        TEST(test_claims_of_another_boot_are_forgotten_and_tokens_are_not),
-        TEST(test_tokens_on_a_disk_are_durable),
-        TEST(test_rows_of_unused_locks_are_removed_and_their_tokens_never_repeat),
-        TEST(test_tombstones_end),
+        TEST_AT_PLACE(test_files_are_for_their_user_alone_whatever_the_umask),
+        TEST_AT_PLACE(test_file_mode_opens_files_to_the_group_whatever_the_umask),
+        TEST_AT_PLACE(test_users_of_a_group_share_a_file),
+        TEST_AT_PLACE(test_a_symbolic_link_is_refused),
+        TEST_AT_PLACE(test_a_folder_may_be_reached_by_a_symbolic_link),
+        TEST_AT_PLACE(test_a_file_of_another_user_is_refused),
+        TEST_AT_PLACE(test_a_file_that_others_may_write_is_refused),
+        TEST_AT_PLACE(test_a_folder_where_anybody_may_replace_files_is_refused),
+        TEST_AT_PLACE(test_a_read_only_file_is_denied),
+        TEST_AT_PLACE(test_bad_urls_are_invalid),
+        TEST_AT_PLACE(test_each_scheme_has_its_keys),
+        TEST_AT_PLACE(test_processes_of_one_user_meet_in_the_default_file),
+        TEST_AT_PLACE(test_a_default_folder_that_somebody_else_made_is_refused),
+        TEST_AT_PLACE(test_only_local_file_systems_are_allowed),
+        TEST_AT_PLACE(test_a_full_disk_is_said_to_be_full),
+        TEST_AT_PLACE(test_a_file_that_is_no_database_is_refused),
+        TEST_AT_PLACE(test_a_damaged_file_is_reported),
+        TEST_AT_PLACE(test_another_programs_database_is_left_alone),
+        TEST_AT_PLACE(test_a_file_of_a_later_version_is_refused),
+        TEST_AT_PLACE(test_a_file_of_an_earlier_version_is_refused),
+        TEST_AT_PLACE(test_a_table_that_is_missing_is_reported),
+        TEST_AT_PLACE(test_a_sidecar_that_is_none_is_refused),
+        TEST_AT_PLACE(test_a_deleted_file_is_loss_and_the_store_goes_on),
+        TEST_AT_PLACE(test_a_deleted_database_alone_is_loss_too),
+        TEST_AT_PLACE(test_a_copy_in_place_of_the_file_is_loss_too),
+        TEST_AT_PLACE(test_a_deleted_sidecar_costs_no_claim),
+        TEST_AT_PLACE(test_a_deleted_folder_is_unavailable_until_it_is_back),
+        TEST_AT_PLACE(test_claims_of_another_boot_are_forgotten_and_tokens_are_not),
+        TEST_AT_PLACE(test_tokens_go_on_from_the_last_holders_however_its_hold_ended),
+        TEST_AT_PLACE(test_tokens_on_a_disk_are_durable),
+        TEST_AT_PLACE(test_rows_of_unused_locks_are_removed_and_their_tokens_never_repeat),
+        TEST_AT_PLACE(test_tombstones_end),
     };
     return cmocka_run_group_tests_name("embedded store and its file", tests, NULL, NULL);
 }

@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "escape.h"
 #include "json.h"
-#include "nearest.h"
 #include "output.h"
 #include "signals.h"
 

@@ -131,8 +131,8 @@ static void say(snk_node_says says[], const char *words)
 
 typedef struct tally_row {
     const char *words;
-    snk_tally renewal;
-    snk_tally release;
+    snk_quorum_says renewal;
+    snk_quorum_says release;
 } tally_row;
 
 static void check_rows(const snk_quorum *quorum, const tally_row rows[], size_t count)
@@ -151,22 +151,22 @@ static void test_five_nodes_are_tallied(void **state)
 {
     (void)state;
     static const tally_row rows[] = {
-        { "-----", SNK_TALLY_OPEN, SNK_TALLY_OPEN },
-        { "yy---", SNK_TALLY_OPEN, SNK_TALLY_OPEN },
-        { "yyy--", SNK_TALLY_YES, SNK_TALLY_YES },
-        { "nnn--", SNK_TALLY_NO, SNK_TALLY_NO },
-        { "ynynn", SNK_TALLY_NO, SNK_TALLY_NO },
-        { "yynn-", SNK_TALLY_OPEN, SNK_TALLY_OPEN },
-        { "yynnf", SNK_TALLY_FAILED, SNK_TALLY_YES }, /* it cannot be excluded that the fifth had it */
-        { "yynns", SNK_TALLY_UNCERTAIN, SNK_TALLY_YES },
-        { "yffff", SNK_TALLY_FAILED, SNK_TALLY_FAILED },
-        { "ffff-", SNK_TALLY_UNCERTAIN, SNK_TALLY_UNCERTAIN },
-        { "yfff-", SNK_TALLY_UNCERTAIN, SNK_TALLY_UNCERTAIN },
-        { "ssssy", SNK_TALLY_UNCERTAIN, SNK_TALLY_UNCERTAIN },
-        { "fffff", SNK_TALLY_FAILED, SNK_TALLY_FAILED },
-        { "yysss", SNK_TALLY_UNCERTAIN, SNK_TALLY_UNCERTAIN },
-        { "yysn-", SNK_TALLY_OPEN, SNK_TALLY_YES }, /* the last one changes nothing */
-        { "nnsy-", SNK_TALLY_OPEN, SNK_TALLY_OPEN },
+        { "-----", SNK_QUORUM_OPEN, SNK_QUORUM_OPEN },
+        { "yy---", SNK_QUORUM_OPEN, SNK_QUORUM_OPEN },
+        { "yyy--", SNK_QUORUM_YES, SNK_QUORUM_YES },
+        { "nnn--", SNK_QUORUM_NO, SNK_QUORUM_NO },
+        { "ynynn", SNK_QUORUM_NO, SNK_QUORUM_NO },
+        { "yynn-", SNK_QUORUM_OPEN, SNK_QUORUM_OPEN },
+        { "yynnf", SNK_QUORUM_FAILED, SNK_QUORUM_YES }, /* it cannot be excluded that the fifth had it */
+        { "yynns", SNK_QUORUM_UNCERTAIN, SNK_QUORUM_YES },
+        { "yffff", SNK_QUORUM_FAILED, SNK_QUORUM_FAILED },
+        { "ffff-", SNK_QUORUM_UNCERTAIN, SNK_QUORUM_UNCERTAIN },
+        { "yfff-", SNK_QUORUM_UNCERTAIN, SNK_QUORUM_UNCERTAIN },
+        { "ssssy", SNK_QUORUM_UNCERTAIN, SNK_QUORUM_UNCERTAIN },
+        { "fffff", SNK_QUORUM_FAILED, SNK_QUORUM_FAILED },
+        { "yysss", SNK_QUORUM_UNCERTAIN, SNK_QUORUM_UNCERTAIN },
+        { "yysn-", SNK_QUORUM_OPEN, SNK_QUORUM_YES }, /* the last one changes nothing */
+        { "nnsy-", SNK_QUORUM_OPEN, SNK_QUORUM_OPEN },
     };
     check_rows(&five, rows, sizeof rows / sizeof rows[0]);
 }
@@ -175,11 +175,11 @@ static void test_of_four_nodes_three_are_a_majority(void **state)
 {
     (void)state;
     static const tally_row rows[] = {
-        { "yy--", SNK_TALLY_OPEN, SNK_TALLY_OPEN },
-        { "yyy-", SNK_TALLY_YES, SNK_TALLY_YES },
-        { "yynn", SNK_TALLY_NO, SNK_TALLY_NO },
-        { "yynf", SNK_TALLY_FAILED, SNK_TALLY_YES },
-        { "yyss", SNK_TALLY_UNCERTAIN, SNK_TALLY_UNCERTAIN },
+        { "yy--", SNK_QUORUM_OPEN, SNK_QUORUM_OPEN },
+        { "yyy-", SNK_QUORUM_YES, SNK_QUORUM_YES },
+        { "yynn", SNK_QUORUM_NO, SNK_QUORUM_NO },
+        { "yynf", SNK_QUORUM_FAILED, SNK_QUORUM_YES },
+        { "yyss", SNK_QUORUM_UNCERTAIN, SNK_QUORUM_UNCERTAIN },
     };
     check_rows(&four, rows, sizeof rows / sizeof rows[0]);
 }

@@ -127,7 +127,8 @@ static void test_an_unknown_key_names_the_nearest_known_one(void **state)
     } rows[] = {
         { "sqlite:?leese=1s", "unknown key \"leese\"; did you mean \"lease\"?" },
         { "sqlite:?lease=1s&watchdgo=1s", "did you mean \"watchdog\"?" },
-        { "sqlite:?x=1", "unknown key \"x\"" },
+        { "sqlite:?leaes=1s", "did you mean \"lease\"?" },
+        { "sqlite:?x=1", "unknown key \"x\"; did you mean \"" },
         { "sqlite:?lease=1s&retry=1&lease=2s", "\"lease\" twice" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

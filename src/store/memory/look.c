@@ -17,6 +17,8 @@ static sneck_party party_of(const snk_memory_claim *claim, int64_t now_ns)
         .pid = claim->pid,
         .age_ms = (now_ns - claim->since_ns) / SNK_NS_PER_MS,
         .remaining_ms = (claim->expires_at_ns - now_ns) / SNK_NS_PER_MS,
+        .mode = snk_mode_word(claim->grip.mode),
+        .units = claim->grip.units,
     };
 }
 
@@ -40,13 +42,16 @@ static void show_lock(const snk_memory_lock *lock, snk_view *view)
 {
     int64_t now_ns = snk_now_ns();
     view->info.token = lock->token;
-    if (lock->held && lock->holder.expires_at_ns > now_ns) {
-        sneck_party holder = party_of(&lock->holder, now_ns);
-        snk_view_hold(view, &holder, lock->holder.tokens.first, lock->holder.fair);
+    view->info.permits = lock->count;
+    for (size_t i = 0; i < lock->holders.count; i++) {
+        const snk_memory_claim *claim = &lock->holders.at[i];
+        sneck_party holder = party_of(claim, now_ns);
+        if (claim->expires_at_ns > now_ns)
+            snk_view_hold(view, &holder, claim->tokens.first, claim->fair);
     }
-    for (size_t i = 0; i < lock->waiters; i++) {
-        sneck_party waiter = party_of(&lock->queue[i], now_ns);
-        if (lock->queue[i].expires_at_ns > now_ns)
+    for (size_t i = 0; i < lock->queue.count; i++) {
+        sneck_party waiter = party_of(&lock->queue.at[i], now_ns);
+        if (lock->queue.at[i].expires_at_ns > now_ns)
             snk_view_waiter(view, &waiter);
     }
     show_incidents(lock, view);
@@ -70,7 +75,7 @@ sneck_status snk_memory_inspect(snk_store *store, const char *name, snk_view *vi
 {
     snk_memory *memory = SNK_CONTAINER(store, snk_memory, base);
     char full_name[SNK_FULL_NAME_SIZE];
-    (void)snprintf(full_name, sizeof full_name, "%s%s", memory->prefix, name);
+    snk_memory_name(memory, SNK_OBJECT_LOCK, name, full_name);
     return inspect_full(memory, full_name, view, error);
 }
 
@@ -83,7 +88,8 @@ static char *next_name_locked(const snk_memory *memory, const char *pattern, con
         for (const snk_memory_lock *lock = memory->table->buckets[i]; lock != NULL; lock = lock->next) {
             bool comes_later = after == NULL || strcmp(lock->name, after) > 0;
             bool is_sooner = best == NULL || strcmp(lock->name, best) < 0;
-            if (comes_later && is_sooner && strncmp(lock->name, memory->prefix, prefix_length) == 0 &&
+            if (lock->object == SNK_OBJECT_LOCK && comes_later && is_sooner &&
+                strncmp(lock->name, memory->prefix, prefix_length) == 0 &&
                 snk_glob_matches(pattern, lock->name + prefix_length))
                 best = lock->name;
         }
@@ -119,12 +125,27 @@ sneck_status snk_memory_list(snk_store *store, const char *pattern, snk_view_fn 
     return status;
 }
 
+/* Ends every hold with that token: one, or all readers of an epoch. */
+static bool break_locked(snk_memory_lock *lock, uint64_t token, const char *text)
+{
+    bool broken = false;
+    for (size_t i = lock->holders.count; i > 0; i--) {
+        const snk_memory_claim *holder = &lock->holders.at[i - 1];
+        if (holder->tokens.first != token)
+            continue;
+        snk_memory_incident_locked(lock, holder, "broken", text);
+        snk_memory_end_locked(lock, i - 1, true);
+        broken = true;
+    }
+    return broken;
+}
+
 sneck_status snk_memory_break(snk_store *store, const char *name, uint64_t token, const char *reason,
                               sneck_error *error)
 {
     snk_memory *memory = SNK_CONTAINER(store, snk_memory, base);
     char full_name[SNK_FULL_NAME_SIZE];
-    (void)snprintf(full_name, sizeof full_name, "%s%s", memory->prefix, name);
+    snk_memory_name(memory, SNK_OBJECT_LOCK, name, full_name);
     char text[SNK_WHY_LENGTH_MAX + 80];
     (void)snprintf(text, sizeof text, "%.200s (by pid %lld on %s)", reason, (long long)memory->identity.pid,
                    memory->identity.host);
@@ -133,11 +154,7 @@ sneck_status snk_memory_break(snk_store *store, const char *name, uint64_t token
     snk_memory_lock *lock = snk_memory_find_locked(memory->table, full_name, false);
     if (lock != NULL) {
         snk_memory_settle_locked(memory->table, lock, snk_now_ns());
-        broken = lock->held && lock->holder.tokens.first == token;
-    }
-    if (broken) {
-        snk_memory_incident_locked(lock, "broken", text);
-        lock->held = false;
+        broken = break_locked(lock, token, text);
         snk_memory_settle_locked(memory->table, lock, snk_now_ns());
     }
     pthread_mutex_unlock(&memory->table->mutex);

@@ -48,7 +48,8 @@ static void free_table(snk_memory_table *table)
         while (table->buckets[i] != NULL) {
             snk_memory_lock *lock = table->buckets[i];
             table->buckets[i] = lock->next;
-            free(lock->queue);
+            free(lock->holders.at);
+            free(lock->queue.at);
             free(lock);
         }
     }
@@ -82,6 +83,8 @@ static const snk_store_ops memory_ops = {
     .inspect = snk_memory_inspect,
     .list = snk_memory_list,
     .break_hold = snk_memory_break,
+    .tally = snk_memory_tally,
+    .version = snk_memory_version,
     .close = close_view,
     .abandon = abandon,
 };
@@ -96,6 +99,8 @@ static snk_memory *new_view(snk_memory_table *table, const snk_identity *identit
         .tokens = SNK_TOKEN_TIME_FLOORED,
         .token_blocks = true,
         .pushes_wakeups = true,
+        .modes = SNK_MODES_ALL,
+        .keeps_versions = true,
     };
     memory->table = table;
     memory->identity = *identity;

@@ -1,4 +1,4 @@
-/* The table of locks behind one or more views: what claims.c and look.c work on, and memory.c serves. */
+/* The table of things behind one or more views: what the files of this folder work on, and memory.c serves. */
 #ifndef SNK_STORE_MEMORY_TABLE_H
 #define SNK_STORE_MEMORY_TABLE_H
 
@@ -13,7 +13,7 @@
 
 #define SNK_MEMORY_BUCKETS 1024
 #define SNK_MEMORY_WORDS 64
-#define SNK_FULL_NAME_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
+#define SNK_FULL_NAME_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 
 /* A claim that holds or waits. */
 typedef struct snk_memory_claim {
@@ -23,6 +23,7 @@ typedef struct snk_memory_claim {
     int64_t expires_at_ns;
     uint32_t tokens_asked;
     snk_token_block tokens; /* while it holds */
+    snk_grip grip;
     bool fair;
     int64_t pid;
     char owner[SNK_OWNER_LENGTH_MAX + 1];
@@ -38,18 +39,25 @@ typedef struct snk_memory_incident {
     char text[SNK_WHY_LENGTH_MAX + 80];
 } snk_memory_incident;
 
+/* Claims in the order they came. */
+typedef struct snk_memory_claims {
+    snk_memory_claim *at; /* owned */
+    size_t count;
+    size_t room;
+} snk_memory_claims;
+
 /* Never freed before the table: its token counter must not be forgotten. */
 typedef struct snk_memory_lock {
     struct snk_memory_lock *next; /* in its bucket */
-    uint64_t token;               /* highest given out */
-    bool held;
-    snk_memory_claim holder; /* while held */
-    snk_memory_claim *queue; /* owned; first come first */
-    size_t waiters;          /* in `queue` */
-    size_t room;             /* in `queue` */
+    snk_object object;
+    uint64_t token; /* highest given out */
+    uint64_t version;
+    int64_t count; /* see snk_tally; -1: never set */
+    snk_memory_claims holders;
+    snk_memory_claims queue;
     uint64_t incidents_seen;
     snk_memory_incident incidents[SNK_INCIDENTS_MAX]; /* a ring: number n is at n % SNK_INCIDENTS_MAX */
-    char name[];                                      /* with prefix */
+    char name[];                                      /* as snk_memory_name makes it */
 } snk_memory_lock;
 
 typedef struct snk_memory_tombstone {
@@ -76,19 +84,56 @@ typedef struct snk_memory {
     char prefix[SNK_PREFIX_LENGTH_MAX + 1];
 } snk_memory;
 
-/* The lock of that full name; made if `create`. NULL: none, or out of memory. */
+/* table.c */
+
+/* The full name of a thing: with prefix, and for what is no lock with a byte before it that no name has. */
+void snk_memory_name(const snk_memory *memory, snk_object object, const char *name, char full_name[SNK_FULL_NAME_SIZE]);
+
+/* The thing of that full name; made if `create`. NULL: none, or out of memory. */
 snk_memory_lock *snk_memory_find_locked(snk_memory_table *table, const char *full_name, bool create);
 
-/* Ends the hold if its lease is over, and hands a free lock to the first live claim of the queue. */
+/* Its index, or the count when it is not there. */
+size_t snk_memory_index(const snk_memory_claims *claims, const snk_id *id);
+void snk_memory_remove(snk_memory_claims *claims, size_t index);
+/* False when out of memory. */
+bool snk_memory_append(snk_memory_claims *claims, const snk_memory_claim *claim);
+
+/* Whether the id is in a tombstone; forgets those whose time is over. */
+bool snk_memory_is_buried_locked(snk_memory_table *table, const snk_id *id, int64_t now_ns);
+/* False when out of memory. */
+bool snk_memory_bury_locked(snk_memory_table *table, const snk_id *id, int64_t until_ns);
+
+void snk_memory_incident_locked(snk_memory_lock *lock, const snk_memory_claim *holder, const char *kind,
+                                const char *text);
+
+/* grants.c */
+
+/* Whether a claim that comes now gets what it wants at once. */
+bool snk_memory_is_free_locked(const snk_memory_lock *lock, const snk_grip *grip);
+/* Makes it a holder, for `life_ns`. NULL: out of memory, and nothing is changed. */
+const snk_memory_claim *snk_memory_grant_locked(snk_memory_lock *lock, const snk_memory_claim *claim, int64_t now_ns,
+                                                int64_t life_ns);
+/* Ends a hold; `unused`: what a TAKE took goes back. */
+void snk_memory_end_locked(snk_memory_lock *lock, size_t index, bool unused);
+/* Ends what is past its lease, and grants to the queue whatever can be granted. */
 void snk_memory_settle_locked(snk_memory_table *table, snk_memory_lock *lock, int64_t now_ns);
 
-void snk_memory_incident_locked(snk_memory_lock *lock, const char *kind, const char *text);
+/* Units of the permits that are out. */
+int64_t snk_memory_used_locked(const snk_memory_lock *lock);
+
+/* claims.c */
 
 /* Does one request. */
 void snk_memory_do_locked(snk_memory *memory, const snk_claim *claim, snk_answer *answer);
 
-/* The word, and what its value makes a ticket. */
+/* counts.c */
+sneck_status snk_memory_tally(snk_store *store, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);
+sneck_status snk_memory_version(snk_store *store, const char *name, const uint64_t *expected, uint64_t *version_out,
+                                sneck_error *error);
+
+/* The word of a claim: which one, and news for whoever sleeps on it. */
 size_t snk_memory_word_of(const snk_id *claim);
+void snk_memory_tell(snk_memory_table *table, const snk_id *claim);
 
 sneck_status snk_memory_inspect(snk_store *store, const char *name, snk_view *view, sneck_error *error);
 sneck_status snk_memory_list(snk_store *store, const char *pattern, snk_view_fn callback, void *context,

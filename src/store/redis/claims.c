@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "redis/errors.h"
 #include "store/redis/run.h"
 
 /* What the scripts answer first. */
@@ -236,19 +237,6 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
     return SNK_WAKE_HEARS;
 }
 
-static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
-                                    snk_answer *answer)
-{
-    uint64_t ticket = answer->ticket;
-    *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED, .ticket = ticket };
-    bool uncertain = false;
-    if (snk_run_result(store, call, &uncertain, &answer->error) == SNECK_OK)
-        read_reply(store, call->reply, &claim->send, answer);
-    else if (uncertain)
-        answer->kind = SNK_ANSWER_UNCERTAIN;
-    return follow(store, &claim->send, call->reply, answer);
-}
-
 /* ---- Calls ---- */
 
 /* Before a request leaves: whoever may come to wait is in the table, and whoever leaves is not. */
@@ -259,7 +247,7 @@ static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_
     sneck_status status = format(store, claim, false, call, error);
     if (status != SNECK_OK)
         return status;
-    answer->ticket = snk_wake_ticket(store, &send->claim);
+    answer->ticket = snk_bell_ticket(&store->bell, &send->claim);
     if (send->ask == SNK_ASK_RELEASE)
         snk_wake_forget(store, &send->claim);
     else if (send->ask == SNK_ASK_ACQUIRE && send->queue &&
@@ -294,19 +282,62 @@ static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_red
     }
 }
 
+/* Sends one request by itself. False: there was no memory for it. The call must be deinitialised. */
+static bool ask(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call)
+{
+    snk_redis_call *const calls[] = { call };
+    sneck_error error;
+    snk_redis_call_init(call);
+    if (format(store, claim, false, call, &error) != SNECK_OK)
+        return false;
+    snk_redis_drive(store->redis, calls, 1);
+    send_texts(store, claim, call, 1);
+    return true;
+}
+
+/*
+ * An acquire that the access rules refused in the middle of its script may have made the claim the holder before that.
+ * True: it is not any more.
+ */
+static bool take_back(snk_redis_store *store, const snk_claim *claim)
+{
+    snk_claim back = *claim;
+    back.send.ask = SNK_ASK_RELEASE;
+    snk_redis_call call;
+    sneck_error error;
+    bool done = ask(store, &back, &call) && snk_run_result(store, &call, NULL, &error) == SNECK_OK;
+    snk_redis_call_deinit(&call);
+    return done;
+}
+
+static bool is_undone(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call)
+{
+    return claim->send.ask == SNK_ASK_ACQUIRE && snk_redis_error_of(call->reply) == SNK_REDIS_SCRIPT_DENIED &&
+           take_back(store, claim);
+}
+
+static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
+                                    snk_answer *answer)
+{
+    uint64_t ticket = answer->ticket;
+    *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED, .ticket = ticket };
+    bool uncertain = false;
+    if (snk_run_result(store, call, &uncertain, &answer->error) == SNECK_OK)
+        read_reply(store, call->reply, &claim->send, answer);
+    else if (uncertain && !is_undone(store, claim, call))
+        answer->kind = SNK_ANSWER_UNCERTAIN;
+    answer->run = call->run;
+    return follow(store, &claim->send, call->reply, answer);
+}
+
 /* Asks once more about a claim that waits, because what was said before it listened was missed. */
 static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answer *answer)
 {
     snk_claim look = *claim;
     look.send.ask = SNK_ASK_RENEW;
-    snk_answer again = { .ticket = snk_wake_ticket(store, &claim->send.claim) };
+    snk_answer again = { .ticket = snk_bell_ticket(&store->bell, &claim->send.claim) };
     snk_redis_call call;
-    snk_redis_call *const calls[] = { &call };
-    sneck_error error;
-    snk_redis_call_init(&call);
-    if (format(store, &look, false, &call, &error) == SNECK_OK) {
-        snk_redis_drive(store->redis, calls, 1);
-        send_texts(store, &look, &call, 1);
+    if (ask(store, &look, &call)) {
         (void)take_answer(store, &look, &call, &again);
         /* If that was not answered, the claim still waits, as far as anybody knows. */
         if (again.kind == SNK_ANSWER_FAILED || again.kind == SNK_ANSWER_UNCERTAIN)

@@ -8,8 +8,7 @@
 #include "base/url.h"
 #include "redis/redis.h"
 #include "store/redis/scripts.h"
-
-#define SNK_PASSWORD_SIZE 1024
+#include "store/settings.h"
 
 typedef enum snk_wake_mode {
     SNK_WAKE_GRANT, /* a release grants the lock to the next waiter */

@@ -61,14 +61,15 @@ static snk_redis_store *new_store(const snk_store_config *config)
     store->base.traits = (snk_store_traits){
         .tokens = SNK_TOKEN_TIME_FLOORED,
         .token_blocks = true,
+        .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
         .pushes_wakeups = true,
     };
     store->identity = config->identity;
     set_host(store, config->identity.host);
     (void)snk_copy_text(store->prefix, sizeof store->prefix, config->prefix);
     store->retry_ns = config->retry_ns > 0 ? config->retry_ns : SNK_RETRY_MS_DEFAULT * SNK_NS_PER_MS;
-    store->news = config->news;
-    store->news_context = config->news_context;
+    store->bell.news = config->news;
+    store->bell.news_context = config->news_context;
     store->log = config->log;
     store->log_context = config->log_context;
     return store;

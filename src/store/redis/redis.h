@@ -15,12 +15,11 @@
 #include "base/limits.h"
 #include "base/list.h"
 #include "redis/redis.h"
+#include "store/bell.h"
 #include "store/redis/keys.h"
 #include "store/redis/options.h"
-#include "store/redis/waiting.h"
+#include "store/waiting.h"
 #include "store/store.h"
-
-#define SNK_WAKE_WORDS 64
 
 /* Wrong state that was found in the store and put right. */
 typedef struct snk_repairs {
@@ -39,18 +38,13 @@ typedef struct snk_redis_store {
     char where[128]; /* the server, for messages */
     snk_redis_options options;
     int64_t retry_ns;
-    snk_news_fn news;
-    void *news_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
     snk_redis *redis; /* owned */
 
     snk_waiting waiting;
-    _Atomic bool is_heard;                  /* the private channel has been confirmed once */
-    bool waits_on_several;                  /* this kernel can sleep on two words */
-    _Atomic uint32_t words[SNK_WAKE_WORDS]; /* a claim's word goes up when there may be news about it */
-    _Atomic uint32_t any;                   /* goes up with each of them */
-    _Atomic uint32_t any_seen;              /* what the last wait for any claim has reported */
+    _Atomic bool is_heard; /* the private channel has been confirmed once */
+    snk_bell bell;
     snk_repairs repairs;
 } snk_redis_store;
 
@@ -81,8 +75,6 @@ void snk_announcement_make(const snk_redis_store *store, const char *name, snk_a
 snk_redis_listener snk_wake_listener(snk_redis_store *store);
 bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
                           int64_t until_ns);
-/* To be had before a request leaves whose answer may be "queued". */
-uint64_t snk_wake_ticket(const snk_redis_store *store, const snk_id *claim);
 
 typedef enum snk_wake_hearing {
     SNK_WAKE_HEARS,  /* it has been listening since before the claim waited */

@@ -1,19 +1,19 @@
 /*
- * Messages. The private channel of this client brings the id of a claim that was granted, or may have been; the public
- * channel of a lock says that it was released, and is listened to only while a client of another kind holds it, or
- * with wake=all. Whatever a message says, all it does is that a claim of ours which waits is asked about: so a forged
- * one costs a question, and a lost one is made good by the next look.
+ * Messages. The private channel of this client brings the id of a claim that may have been granted, or, with its block of
+ * tokens, of one that was; the public channel of a lock says that it was released, and is listened to only while a
+ * client of another kind holds it, or with wake=all. A message without the id of a claim of ours that waits does nothing;
+ * a lost one is made good by the next look. Whether a claim may start with what it was told is for the engine to say.
  */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/futex.h"
 #include "store/redis/redis.h"
 
 /* How long the first claim that waits is held up until messages are heard. */
 #define LISTEN_WAIT_NS (1 * SNK_NS_PER_S)
+
+#define TOKEN_DIGITS_MAX 19
 
 static void private_channel(const snk_redis_store *store, char channel[SNK_CHANNEL_SIZE])
 {
@@ -25,59 +25,9 @@ static void public_channel(const char *name, char channel[SNK_CHANNEL_SIZE])
     (void)snprintf(channel, SNK_CHANNEL_SIZE, SNK_RELEASE_CHANNEL "%.512s", name);
 }
 
-/* ---- Sleeping ---- */
-
-/*
- * A client that wants to be told is told, and wakes whoever waits with that claim now (perhaps another thread than the
- * one that first did). Without one, sleepers watch a word for each claim themselves.
- *
- * A ticket: bit 63 (no ticket is 0), bits 32-62 which word, bits 0-31 its value before the request left that was
- * answered with "queued". So a message that came before the answer is not slept over.
- */
-uint64_t snk_wake_ticket(const snk_redis_store *store, const snk_id *claim)
-{
-    uint64_t index = claim->bytes[0] % SNK_WAKE_WORDS;
-    return UINT64_C(1) << 63 | index << 32 | atomic_load(&store->words[index]);
-}
-
-static void tell(void *context, const char *name, const snk_id *claim)
-{
-    snk_redis_store *store = context;
-    if (store->news != NULL) {
-        store->news(store->news_context, name, claim);
-        return;
-    }
-    _Atomic uint32_t *word = &store->words[claim->bytes[0] % SNK_WAKE_WORDS];
-    (void)atomic_fetch_add(word, 1);
-    (void)atomic_fetch_add(&store->any, 1);
-    snk_futex_wake(word, INT_MAX, false);
-    snk_futex_wake(&store->any, INT_MAX, false);
-}
-
-static bool wait_on_words(snk_redis_store *store, uint64_t ticket, const snk_futex_word *local, int64_t limit_ns)
-{
-    bool any = ticket == 0;
-    _Atomic uint32_t *news = any ? &store->any : &store->words[(ticket >> 32) % SNK_WAKE_WORDS];
-    uint32_t known = any ? atomic_load(&store->any_seen) : (uint32_t)ticket;
-    if (atomic_load(news) == known && limit_ns > 0) {
-        const snk_futex_word words[] = { *local, { .word = news, .expected = known } };
-        if (!snk_futex_wait_any(words, 2, limit_ns))
-            (void)snk_futex_wait_any(words, 1, limit_ns < SNK_NS_PER_MS ? limit_ns : SNK_NS_PER_MS);
-    }
-    uint32_t value = atomic_load(news);
-    return any ? atomic_exchange(&store->any_seen, value) != value : value != known;
-}
-
 bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
 {
-    snk_redis_store *store = snk_redis_store_of(base);
-    const snk_futex_word local = { .word = word, .expected = expected };
-    int64_t limit_ns = until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - snk_now_ns();
-    if (store->news == NULL)
-        return wait_on_words(store, ticket, &local, limit_ns);
-    if (limit_ns > 0)
-        (void)snk_futex_wait_any(&local, 1, limit_ns);
-    return false;
+    return snk_bell_wait(&snk_redis_store_of(base)->bell, ticket, word, expected, until_ns);
 }
 
 /* The name of the lock whose public channel this is; false when it is none. */
@@ -93,22 +43,52 @@ static bool name_of_channel(const char *channel, size_t length, char name[SNK_NA
 
 /* ---- What the connection says ---- */
 
+/* A number that ends at `end`; false when there is none. */
+static bool read_number(const char **at, const char *end, uint64_t *number_out)
+{
+    const char *digit = *at;
+    uint64_t number = 0;
+    for (; digit < end && *digit >= '0' && *digit <= '9' && digit - *at < TOKEN_DIGITS_MAX; digit++)
+        number = number * 10 + (uint64_t)(*digit - '0');
+    bool any = digit > *at;
+    *at = digit;
+    *number_out = number;
+    return any;
+}
+
+/* `<claim>`: look again; `<claim> <first> <last>`: it was granted the lock, with these tokens. False: neither. */
+static bool read_private(const snk_redis_message *message, snk_grant *grant, bool *granted_out)
+{
+    char text[SNK_ID_TEXT_SIZE];
+    const char *at = message->payload + sizeof text - 1;
+    const char *end = message->payload + message->payload_length;
+    if (message->payload_length < sizeof text - 1)
+        return false;
+    memcpy(text, message->payload, sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    if (!snk_id_from_hex(&grant->claim, text))
+        return false;
+    grant->run = message->run;
+    *granted_out = at < end;
+    if (at == end)
+        return true;
+    return *at++ == ' ' && read_number(&at, end, &grant->token_first) && at < end && *at++ == ' ' &&
+           read_number(&at, end, &grant->token_last) && at == end && grant->token_first > 0 &&
+           grant->token_first <= grant->token_last;
+}
+
 static void on_message(void *context, const snk_redis_message *message)
 {
     snk_redis_store *store = context;
     char name[SNK_NAME_LENGTH_MAX + 1];
     if (name_of_channel(message->channel, message->channel_length, name)) {
-        snk_waiting_tell(&store->waiting, name, tell, store);
+        snk_waiting_tell(&store->waiting, name, snk_bell_ring, &store->bell);
         return;
     }
-    char text[SNK_ID_TEXT_SIZE];
-    snk_id claim;
-    if (message->payload_length != sizeof text - 1)
-        return;
-    memcpy(text, message->payload, sizeof text - 1);
-    text[sizeof text - 1] = '\0';
-    if (snk_id_from_hex(&claim, text) && snk_waiting_find(&store->waiting, &claim, name))
-        tell(store, name, &claim);
+    snk_grant grant;
+    bool granted = false;
+    if (read_private(message, &grant, &granted) && snk_waiting_find(&store->waiting, &grant.claim, name))
+        snk_bell_ring_grant(&store->bell, name, &grant.claim, granted ? &grant : NULL);
 }
 
 /*
@@ -121,9 +101,9 @@ static void on_subscribed(void *context, const char *channel, size_t length, snk
     snk_redis_store *store = context;
     char name[SNK_NAME_LENGTH_MAX + 1];
     if (name_of_channel(channel, length, name))
-        snk_waiting_tell(&store->waiting, name, tell, store);
+        snk_waiting_tell(&store->waiting, name, snk_bell_ring, &store->bell);
     else if (atomic_exchange(&store->is_heard, true))
-        snk_waiting_tell(&store->waiting, NULL, tell, store);
+        snk_waiting_tell(&store->waiting, NULL, snk_bell_ring, &store->bell);
 }
 
 /* The server may have been restarted without its data: then it knows none of our claims. */
@@ -132,7 +112,7 @@ static void on_connected(void *context, snk_redis_lane lane, snk_redis_run run, 
     (void)run;
     snk_redis_store *store = context;
     if (again && lane == SNK_REDIS_SHARED)
-        snk_waiting_tell(&store->waiting, NULL, tell, store);
+        snk_waiting_tell(&store->waiting, NULL, snk_bell_ring, &store->bell);
 }
 
 static void on_log(void *context, sneck_log_level level, const char *text)

@@ -133,10 +133,10 @@ void snk_detach_replaced_locked(snk_sqlite *store)
     }
 }
 
-/* The next lock whose holder is of this client becomes store.resource. */
-static bool next_own(snk_sqlite *store, snk_statement which, int64_t *place_out, bool *found_out)
+/* The lock of the next claim of this client becomes store.resource. */
+static bool next_own(snk_sqlite *store, int64_t *place_out, bool *found_out)
 {
-    sqlite3_stmt *statement = snk_prepare(store, which);
+    sqlite3_stmt *statement = snk_prepare_bare(store, SNK_SQL_OWN_NEXT);
     if (statement == NULL)
         return false;
     (void)sqlite3_bind_blob(statement, 1, store->identity.client.bytes, SNK_ID_BYTES, SQLITE_STATIC);
@@ -144,7 +144,7 @@ static bool next_own(snk_sqlite *store, snk_statement which, int64_t *place_out,
         return false;
     if (*found_out) {
         (void)snk_copy_text(store->resource, sizeof store->resource, snk_column_text(statement, 0));
-        *place_out = sqlite3_column_count(statement) > 1 ? sqlite3_column_int64(statement, 1) : 0;
+        *place_out = sqlite3_column_int64(statement, 1);
         (void)sqlite3_reset(statement);
     }
     return true;
@@ -158,30 +158,24 @@ static bool forget_own(snk_sqlite *store)
 {
     bool found = false;
     int64_t place = 0;
-    snk_lock_row row;
-    while (next_own(store, SNK_SQL_OWN_QUEUE_NEXT, &place, &found) && found) {
-        if (!snk_lock_find(store, &row) || !snk_queue_remove(store, &row, place) || !snk_lock_store(store, &row))
-            return false;
-    }
-    while (store->code == SQLITE_OK && next_own(store, SNK_SQL_OWN_LOCKS_NEXT, &place, &found) && found) {
-        if (!snk_lock_find(store, &row))
-            return false;
-        row.held = false;
-        if (!snk_settle_queue(store, &row) || !snk_lock_store(store, &row))
+    while (next_own(store, &place, &found) && found) {
+        snk_lock_row row;
+        if (!snk_lock_read(store, &row) || !snk_claim_remove(store, &row, place) || !snk_settle(store, &row) ||
+            !snk_lock_store(store, &row))
             return false;
     }
     return store->code == SQLITE_OK;
 }
 
 /* The database is the same, so claims are as good as they were; only where to find their client has changed. */
-static void stamp_own(snk_sqlite *store, snk_statement which)
+static void stamp_own(snk_sqlite *store)
 {
-    sqlite3_stmt *statement = snk_prepare(store, which);
+    sqlite3_stmt *statement = snk_prepare_bare(store, SNK_SQL_OWN_STAMP);
     if (statement == NULL)
         return;
+    const snk_stamp stamp = snk_own_stamp(store);
     (void)sqlite3_bind_blob(statement, 1, store->identity.client.bytes, SNK_ID_BYTES, SQLITE_STATIC);
-    (void)sqlite3_bind_int64(statement, 2, store->sidecar->slot);
-    (void)sqlite3_bind_int64(statement, 3, (sqlite3_int64)store->sidecar->generation);
+    (void)sqlite3_bind_blob(statement, 2, &stamp, sizeof stamp, SQLITE_STATIC);
     (void)snk_run(store, statement);
 }
 
@@ -189,8 +183,6 @@ void snk_settle_own_locked(snk_sqlite *store)
 {
     if (store->forget_own && !forget_own(store))
         return;
-    if (store->stamp_own) {
-        stamp_own(store, SNK_SQL_OWN_LOCKS_STAMP);
-        stamp_own(store, SNK_SQL_OWN_QUEUE_STAMP);
-    }
+    if (store->stamp_own)
+        stamp_own(store);
 }

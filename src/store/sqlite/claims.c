@@ -1,28 +1,34 @@
 /* Acquire, renew and release of one claim, inside a transaction. */
 #include "base/clock.h"
+#include "store/sqlite/crowd.h"
 #include "store/sqlite/settle.h"
 
 static void answer_held(const snk_lock_row *row, snk_answer *answer)
 {
     answer->kind = SNK_ANSWER_HELD;
-    answer->token_first = row->token_first;
-    answer->token_last = row->token;
+    answer->token_first = row->first.token_first;
+    answer->token_last = row->first.token_last;
 }
 
 /*
  * Each waiter watches only the one before it: that one's release or death is what makes it next. So a hand-off needs no
  * new aim for those behind.
  */
-static bool answer_queued(snk_sqlite *store, snk_lock_row *row, int64_t place, const snk_send *send, snk_answer *answer)
+static void answer_queued(snk_sqlite *store, const snk_claim_row *before, const snk_send *send, snk_answer *answer)
 {
-    snk_stamp watched;
-    int64_t expires_ns = 0;
-    if (!snk_settle_before(store, row, place, &watched, &expires_ns))
-        return false;
-    int64_t remaining_ns = expires_ns - store->now_ns + SNK_NS_PER_MS;
+    int64_t remaining_ns = before->expires_ns - store->now_ns + SNK_NS_PER_MS;
     answer->kind = SNK_ANSWER_QUEUED;
-    answer->ticket = snk_ticket_make(store, &send->claim, &watched);
+    answer->ticket = snk_ticket_make(store, &send->claim, &before->record.stamp);
     answer->look_after_ns = remaining_ns < send->lease_ns / 3 ? remaining_ns : send->lease_ns / 3;
+    snk_crowd_look_often(before, answer);
+}
+
+static bool join_queue(snk_sqlite *store, snk_lock_row *row, const snk_claim *claim, snk_answer *answer)
+{
+    snk_claim_row last;
+    if (!snk_settle_before(store, row, INT64_MAX, &last) || !snk_claim_queue(store, claim, last.place + SNK_PLACE_STEP))
+        return false;
+    answer_queued(store, &last, &claim->send, answer);
     return true;
 }
 
@@ -39,107 +45,112 @@ static bool do_acquire(snk_sqlite *store, snk_lock_row *row, const snk_claim *cl
             return true;
         }
     }
-    if (!snk_settle_holder(store, row) || !snk_settle_queue(store, row))
+    if (!snk_settle(store, row))
         return false;
-    if (!row->held) {
+    if (!row->first.found) {
         if (!snk_lock_grant(store, row, claim))
             return false;
         answer_held(row, answer);
         return true;
     }
     answer->kind = SNK_ANSWER_BUSY;
-    int64_t place = 0;
-    return !claim->send.queue ||
-           (snk_queue_add(store, row, claim, &place) && answer_queued(store, row, place, &claim->send, answer));
+    return !claim->send.queue || join_queue(store, row, claim, answer);
+}
+
+/* Takes a waiting claim out; the one behind it has somebody else to watch from now on. */
+static bool leave_queue(snk_sqlite *store, snk_lock_row *row, const snk_claim_row *queued)
+{
+    snk_claim_row after;
+    if (!snk_claim_remove(store, row, queued->place) || !snk_claim_after(store, queued->place, &after))
+        return false;
+    if (after.found)
+        snk_add_wake(store, &after.record.stamp, &after.record.claim);
+    return true;
 }
 
 static bool renew_queued(snk_sqlite *store, snk_lock_row *row, const snk_send *send, snk_answer *answer)
 {
-    snk_queue_row queued;
-    if (!snk_queue_find(store, &send->claim, &queued))
+    snk_claim_row queued;
+    snk_claim_row before;
+    if (!snk_claim_find(store, &send->claim, &queued))
         return false;
     if (!queued.found)
         return true;
-    if (queued.expires_ns <= store->now_ns) {
-        snk_queue_row after;
-        if (!snk_queue_remove(store, row, queued.place) || !snk_queue_after(store, queued.place, &after))
-            return false;
-        if (after.found)
-            snk_add_wake(store, &after.stamp, &after.claim);
-        return true;
-    }
-    int64_t until_ns = snk_time_add(store->now_ns, send->lease_ns);
-    return snk_queue_renew(store, &queued, until_ns > queued.expires_ns ? until_ns : queued.expires_ns) &&
-           answer_queued(store, row, queued.place, send, answer);
+    if (queued.expires_ns <= store->now_ns)
+        return leave_queue(store, row, &queued);
+    if (!snk_claim_renew(store, &queued, send->lease_ns) || !snk_settle_before(store, row, queued.place, &before))
+        return false;
+    answer_queued(store, &before, send, answer);
+    return true;
+}
+
+static bool is_holder(const snk_lock_row *row, const snk_id *claim)
+{
+    return row->first.found && snk_id_equal(&row->first.record.claim, claim);
 }
 
 static bool do_renew(snk_sqlite *store, snk_lock_row *row, const snk_send *send, snk_answer *answer)
 {
     answer->kind = SNK_ANSWER_GONE;
-    if (!snk_settle_holder(store, row) || !snk_settle_queue(store, row))
+    if (!snk_settle(store, row))
         return false;
-    if (row->held && snk_id_equal(&row->claim, &send->claim)) {
-        int64_t until_ns = snk_time_add(store->now_ns, send->lease_ns);
-        answer_held(row, answer);
-        return snk_lock_renew(store, row, until_ns > row->expires_ns ? until_ns : row->expires_ns);
-    }
-    return row->waiters == 0 || renew_queued(store, row, send, answer);
+    if (!is_holder(row, &send->claim))
+        return renew_queued(store, row, send, answer);
+    answer_held(row, answer);
+    return snk_claim_renew(store, &row->first, send->lease_ns);
 }
 
-/* Takes a waiting claim out; the one behind it has somebody else to watch from now on. */
-static bool leave_queue(snk_sqlite *store, snk_lock_row *row, const snk_id *claim, snk_answer *answer)
+static bool release_queued(snk_sqlite *store, snk_lock_row *row, const snk_id *claim, snk_answer *answer)
 {
-    snk_queue_row queued;
-    snk_queue_row after;
-    if (!snk_queue_find(store, claim, &queued))
+    snk_claim_row queued;
+    if (!snk_claim_find(store, claim, &queued))
         return false;
     if (!queued.found)
         return true;
-    if (!snk_queue_remove(store, row, queued.place) || !snk_queue_after(store, queued.place, &after))
-        return false;
-    if (after.found)
-        snk_add_wake(store, &after.stamp, &after.claim);
     answer->kind = SNK_ANSWER_DONE;
-    return true;
+    /* Those behind it may have waited for it alone. */
+    return leave_queue(store, row, &queued) && snk_settle(store, row);
+}
+
+/* The acquire of the claim may still arrive, after its release. */
+static bool leave_tombstone(snk_sqlite *store, const snk_send *send)
+{
+    int64_t life_ns = send->lease_ns > SNK_TOMBSTONE_NS ? send->lease_ns : SNK_TOMBSTONE_NS;
+    snk_lock_row row;
+    return snk_lock_read(store, &row) && (row.found || snk_lock_add(store, &row)) &&
+           snk_tombstone_add(store, &row, &send->claim, snk_time_add(store->now_ns, life_ns));
 }
 
 static bool do_release(snk_sqlite *store, snk_lock_row *row, const snk_send *send, snk_answer *answer)
 {
     answer->kind = SNK_ANSWER_GONE;
-    if (send->unanswered) {
-        int64_t life_ns = send->lease_ns > SNK_TOMBSTONE_NS ? send->lease_ns : SNK_TOMBSTONE_NS;
-        if ((!row->found && !snk_lock_add(store, row)) ||
-            !snk_tombstone_add(store, row, &send->claim, snk_time_add(store->now_ns, life_ns)))
-            return false;
-    }
-    if (!snk_settle_holder(store, row))
+    if (!snk_settle(store, row))
         return false;
-    if (row->held && snk_id_equal(&row->claim, &send->claim)) {
-        row->held = false;
-        answer->kind = SNK_ANSWER_DONE;
-    } else if (row->waiters > 0 && !leave_queue(store, row, &send->claim, answer)) {
-        return false;
-    }
-    return snk_settle_queue(store, row);
+    if (!is_holder(row, &send->claim))
+        return release_queued(store, row, &send->claim, answer);
+    answer->kind = SNK_ANSWER_DONE;
+    return snk_claim_remove(store, row, row->first.place) && snk_settle(store, row);
 }
 
-bool snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer)
+void snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer)
 {
-    snk_set_resource(store, claim->name);
+    const snk_send *send = &claim->send;
+    snk_set_resource(store, SNK_OBJECT_LOCK, claim->name);
     snk_lock_row row;
-    if (!snk_lock_find(store, &row))
-        return false;
     bool done = false;
-    switch (claim->send.ask) {
+    switch (send->ask) {
     case SNK_ASK_ACQUIRE:
-        done = do_acquire(store, &row, claim, answer);
+        done = snk_lock_read(store, &row) && do_acquire(store, &row, claim, answer);
         break;
     case SNK_ASK_RENEW:
-        done = do_renew(store, &row, &claim->send, answer);
+        done = snk_lock_read_claims(store, &row, 1) && do_renew(store, &row, send, answer);
         break;
     case SNK_ASK_RELEASE:
-        done = do_release(store, &row, &claim->send, answer);
+        done = (!send->unanswered || leave_tombstone(store, send)) && snk_lock_read_claims(store, &row, 2) &&
+               do_release(store, &row, send, answer);
         break;
     }
-    return done && snk_lock_store(store, &row);
+    done = done && snk_lock_store(store, &row);
+    if (!done && store->code == SQLITE_OK)
+        store->code = SQLITE_INTERNAL; /* a failure that did not say how */
 }

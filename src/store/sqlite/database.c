@@ -10,7 +10,10 @@
 #include "store/sqlite/statements.h"
 
 #define BOOT_ID_SIZE 37
-/* After a large transaction the journal is cut back to this. */
+/*
+ * What is done when a file is opened may need a large journal, which is cut back to this. Later transactions do not, and
+ * are spared the look at its size.
+ */
 #define JOURNAL_BYTES_MAX "1048576"
 
 sneck_status snk_database_fail(const snk_database *database, const snk_place *place, int code, sneck_error *error)
@@ -251,8 +254,9 @@ static sneck_status settle_contents(snk_database *database, const snk_place *pla
     else if (found.application != SNK_APPLICATION_ID)
         return snk_fail(error, SNECK_INVALID, 0, "%.150s is another program's database", place->database);
     else if (found.version != SNK_SCHEMA_VERSION)
-        return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.120s has schema %lld and this sneck knows %d: update sneck",
-                        place->database, (long long)found.version, SNK_SCHEMA_VERSION);
+        return snk_fail(error, SNECK_UNAVAILABLE, 0, "%.120s has schema %lld and this sneck knows %d: %s",
+                        place->database, (long long)found.version, SNK_SCHEMA_VERSION,
+                        found.version > SNK_SCHEMA_VERSION ? "update sneck" : "stop its users, then move it away");
     if (code == SQLITE_OK && !found.this_boot)
         code = set_boot(database, boot);
     return code == SQLITE_OK ? SNECK_OK : snk_database_fail(database, place, code, error);
@@ -300,11 +304,13 @@ sneck_status snk_database_open(snk_database *database, const snk_place *place, i
     if (status == SNECK_OK && (!exists || moved != 0))
         status =
             snk_fail(error, SNECK_UNAVAILABLE, 0, "%.150s was replaced while we opened it; try again", place->database);
-    if (status != SNECK_OK)
+    if (status != SNECK_OK) {
         snk_database_close(database);
-    else
-        (void)sqlite3_busy_timeout(database->connection, SNK_BUSY_MS);
-    return status;
+        return status;
+    }
+    (void)run_text(database, "PRAGMA journal_size_limit=-1");
+    (void)sqlite3_busy_timeout(database->connection, SNK_BUSY_MS);
+    return SNECK_OK;
 }
 
 void snk_database_close(snk_database *database)

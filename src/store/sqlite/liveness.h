@@ -4,11 +4,12 @@
 
 #include "store/sqlite/sidecar.h"
 
-/* Where a client is, as a claim of it remembers. */
+/* Where a client is, as a claim of it remembers. The database has it as it is in memory. */
 typedef struct snk_stamp {
     snk_id client;
-    uint32_t slot;
     uint64_t generation; /* of the sidecar in which the slot is */
+    uint32_t slot;
+    uint32_t reserved;
 } snk_stamp;
 
 /*

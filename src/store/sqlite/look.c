@@ -5,55 +5,51 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/glob.h"
+#include "store/sqlite/crowd.h"
 #include "store/sqlite/settle.h"
 #include "store/view.h"
-
-/* The columns client, slot, generation, pid, owner, host, why from `column` on. False: it is over, or unsound. */
-static bool read_party(snk_sqlite *store, sqlite3_stmt *statement, int column, int64_t expires_ns, sneck_party *party)
-{
-    snk_stamp stamp;
-    if (!snk_column_stamp(store, statement, column, &stamp) || snk_fate_of(store, &stamp, expires_ns) != SNK_FATE_ALIVE)
-        return false;
-    party->pid = sqlite3_column_int64(statement, column + 3);
-    party->owner = snk_column_text(statement, column + 4);
-    party->host = snk_column_text(statement, column + 5);
-    party->why = snk_column_text(statement, column + 6);
-    party->remaining_ms = (expires_ns - store->now_ns) / SNK_NS_PER_MS;
-    return true;
-}
 
 static int64_t age_ms(const snk_sqlite *store, int64_t since_ns)
 {
     return store->now_ns > since_ns ? (store->now_ns - since_ns) / SNK_NS_PER_MS : 0;
 }
 
-static bool show_holder(snk_sqlite *store, snk_view *view)
+static void show_claim(const snk_sqlite *store, sqlite3_stmt *statement, const snk_claim_row *claim, snk_view *view)
 {
-    sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_SHOW_LOCK);
-    bool found = false;
-    if (!snk_step(store, statement, &found))
-        return false;
-    if (!found)
-        return true;
-    view->info.token = (uint64_t)sqlite3_column_int64(statement, 0);
-    sneck_party holder = { .age_ms = age_ms(store, sqlite3_column_int64(statement, 4)) };
-    if (sqlite3_column_type(statement, 1) != SQLITE_NULL &&
-        read_party(store, statement, 6, sqlite3_column_int64(statement, 3), &holder))
-        snk_view_hold(view, &holder, (uint64_t)sqlite3_column_int64(statement, 2),
-                      sqlite3_column_int(statement, 5) != 0);
-    (void)sqlite3_reset(statement);
-    return store->code == SQLITE_OK;
+    const sneck_party party = {
+        .age_ms = age_ms(store, sqlite3_column_int64(statement, 9)),
+        .pid = sqlite3_column_int64(statement, 11),
+        .owner = snk_column_text(statement, 12),
+        .host = snk_column_text(statement, 13),
+        .why = snk_column_text(statement, 14),
+        .remaining_ms = (claim->expires_ns - store->now_ns) / SNK_NS_PER_MS,
+        .mode = snk_mode_word((snk_mode)claim->record.mode),
+        .units = claim->record.units,
+    };
+    if (claim->state == SNK_CLAIM_QUEUED)
+        snk_view_waiter(view, &party);
+    else
+        snk_view_hold(view, &party, claim->token_first, sqlite3_column_int(statement, 10) != 0);
 }
 
-static bool show_waiters(snk_sqlite *store, snk_view *view)
+static bool show_claims(snk_sqlite *store, snk_view *view)
 {
-    sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_SHOW_QUEUE);
+    sqlite3_stmt *statement = snk_prepare(store, SNK_SQL_SHOW_CLAIMS);
     bool found = false;
     while (snk_step(store, statement, &found) && found) {
-        sneck_party waiter = { .age_ms = age_ms(store, sqlite3_column_int64(statement, 1)) };
-        if (read_party(store, statement, 2, sqlite3_column_int64(statement, 0), &waiter))
-            snk_view_waiter(view, &waiter);
+        uint64_t token = (uint64_t)sqlite3_column_int64(statement, 1);
+        view->info.token = token > view->info.token ? token : view->info.token;
+        snk_claim_row claim;
+        if (sqlite3_column_int64(statement, 0) == 0) {
+            view->info.permits = sqlite3_column_int64(statement, 7);
+            continue;
+        }
+        if (!snk_column_claim(store, statement, &claim))
+            break;
+        if (snk_fate_of(store, &claim.record.stamp, claim.expires_ns) == SNK_FATE_ALIVE)
+            show_claim(store, statement, &claim, view);
     }
+    (void)sqlite3_reset(statement);
     return store->code == SQLITE_OK;
 }
 
@@ -78,7 +74,7 @@ static void show(snk_sqlite *store, snk_view *view)
 {
     snk_view_reset(view);
     snk_view_name(view, store->resource + strlen(store->prefix));
-    (void)(show_holder(store, view) && show_waiters(store, view) && show_incidents(store, view));
+    (void)(show_claims(store, view) && show_incidents(store, view));
 }
 
 sneck_status snk_sqlite_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error)
@@ -87,9 +83,9 @@ sneck_status snk_sqlite_inspect(snk_store *base, const char *name, snk_view *vie
     sneck_status status = snk_begin(store, false, error);
     if (status != SNECK_OK)
         return status;
-    snk_set_resource(store, name);
+    snk_set_resource(store, SNK_OBJECT_LOCK, name);
     show(store, view);
-    status = snk_end(store, true, NULL, error);
+    status = snk_end(store, NULL, error);
     if (status != SNECK_OK)
         return status;
     if (view->out_of_memory)
@@ -119,7 +115,8 @@ static sneck_status show_next(snk_sqlite *store, const char *pattern, char curso
         (void)snk_copy_text(cursor, SNK_RESOURCE_SIZE, snk_column_text(statement, 0));
         (void)sqlite3_reset(statement);
         found = strncmp(cursor, store->prefix, prefix_length) == 0;
-        matches = found && snk_glob_matches(pattern, cursor + prefix_length);
+        matches = found && snk_object_of_mark(cursor[0]) == SNK_OBJECT_LOCK &&
+                  snk_glob_matches(pattern, cursor + prefix_length);
     }
     if (matches) {
         (void)snk_copy_text(store->resource, sizeof store->resource, cursor);
@@ -127,7 +124,7 @@ static sneck_status show_next(snk_sqlite *store, const char *pattern, char curso
     } else {
         cursor[0] = '\0';
     }
-    return snk_end(store, true, NULL, error);
+    return snk_end(store, NULL, error);
 }
 
 sneck_status snk_sqlite_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context,
@@ -154,23 +151,6 @@ sneck_status snk_sqlite_list(snk_store *base, const char *pattern, snk_view_fn c
     return status;
 }
 
-/* Ends the hold with that token; the queue moves on. */
-static void break_row(snk_sqlite *store, uint64_t token, const char *text, bool *broken_out)
-{
-    snk_lock_row row;
-    if (!snk_lock_find(store, &row) || !snk_settle_holder(store, &row) || !snk_settle_queue(store, &row))
-        return;
-    if (row.held && row.token_first == token) {
-        if (!snk_incident_add(store, &row, "broken", text))
-            return;
-        row.held = false;
-        *broken_out = true;
-        if (!snk_settle_queue(store, &row))
-            return;
-    }
-    (void)snk_lock_store(store, &row);
-}
-
 sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error)
 {
     snk_sqlite *store = snk_sqlite_of(base);
@@ -182,9 +162,9 @@ sneck_status snk_sqlite_break(snk_store *base, const char *name, uint64_t token,
                    store->identity.host);
     bool broken = false;
     bool uncertain = false;
-    snk_set_resource(store, name);
-    break_row(store, token, text, &broken);
-    status = snk_end(store, true, &uncertain, error);
+    snk_set_resource(store, SNK_OBJECT_LOCK, name);
+    snk_crowd_break(store, token, text, &broken);
+    status = snk_end(store, &uncertain, error);
     if (uncertain && error != NULL)
         error->status = SNECK_UNKNOWN;
     if (status != SNECK_OK)

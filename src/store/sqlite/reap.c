@@ -42,7 +42,7 @@ static bool remove_row(snk_sqlite *store)
 
 static void raise_floor(snk_sqlite *store, uint64_t token)
 {
-    sqlite3_stmt *statement = snk_database_statement(&store->database, SNK_SQL_FLOOR_RAISE);
+    sqlite3_stmt *statement = snk_prepare_bare(store, SNK_SQL_FLOOR_RAISE);
     if (statement != NULL)
         (void)sqlite3_bind_int64(statement, 1, (sqlite3_int64)token);
     (void)snk_run(store, statement);

@@ -12,17 +12,13 @@ typedef enum snk_fate {
 
 snk_fate snk_fate_of(const snk_sqlite *store, const snk_stamp *stamp, int64_t expires_ns);
 
-/* Ends the hold if it is over, and notes the incident. */
-bool snk_settle_holder(snk_sqlite *store, snk_lock_row *row);
-
-/* If the lock is free: offers it to the first live claim of the queue; those before it are removed. */
-bool snk_settle_queue(snk_sqlite *store, snk_lock_row *row);
-
 /*
- * Removes what is over right before `place`, and finds whom to watch from there: the claim before, or the holder for
- * the first. `*expires_out` is when that one's lease ends.
+ * Ends the hold if it is over, noting the incident, and offers a free lock to the first live claim of the queue; those
+ * before it are removed. Then the first claim, if there is one, has the lock.
  */
-bool snk_settle_before(snk_sqlite *store, snk_lock_row *row, int64_t place, snk_stamp *watched_out,
-                       int64_t *expires_out);
+bool snk_settle(snk_sqlite *store, snk_lock_row *row);
+
+/* Removes what is over right before `place`, and finds the claim that is then there: a waiter, or the holder. */
+bool snk_settle_before(snk_sqlite *store, snk_lock_row *row, int64_t place, snk_claim_row *before);
 
 #endif

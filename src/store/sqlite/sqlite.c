@@ -20,15 +20,17 @@ static void do_call(snk_sqlite *store, snk_call *call)
         fail_all(call, SNK_ANSWER_FAILED, &error);
         return;
     }
-    bool done = store->code == SQLITE_OK;
-    for (size_t i = 0; i < call->count && done; i++) {
+    for (size_t i = 0; i < call->count && store->code == SQLITE_OK; i++) {
         call->answers[i] = (snk_answer){ .kind = SNK_ANSWER_FAILED };
-        done = snk_do_claim(store, &call->claims[i], &call->answers[i]);
+        if (call->claims[i].grip.object == SNK_OBJECT_LOCK && call->claims[i].grip.mode == SNK_MODE_EXCLUSIVE)
+            snk_do_claim(store, &call->claims[i], &call->answers[i]);
+        else
+            snk_do_crowd_claim(store, &call->claims[i], &call->answers[i]);
     }
-    if (done)
+    if (store->code == SQLITE_OK)
         snk_reap(store);
     bool uncertain = false;
-    if (snk_end(store, done, &uncertain, &error) != SNECK_OK)
+    if (snk_end(store, &uncertain, &error) != SNECK_OK)
         fail_all(call, uncertain ? SNK_ANSWER_UNCERTAIN : SNK_ANSWER_FAILED, &error);
 }
 
@@ -105,6 +107,8 @@ static const snk_store_ops sqlite_ops = {
     .inspect = snk_sqlite_inspect,
     .list = snk_sqlite_list,
     .break_hold = snk_sqlite_break,
+    .tally = snk_sqlite_tally,
+    .version = snk_sqlite_version,
     .adopt_thread = adopt_thread,
     .disown_thread = disown_thread,
     .liveness_fd = liveness_fd,
@@ -152,6 +156,8 @@ sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_o
         .tokens = store->place.durable ? SNK_TOKEN_DURABLE : SNK_TOKEN_TIME_FLOORED,
         .token_blocks = true,
         .pushes_wakeups = true,
+        .modes = SNK_MODES_ALL,
+        .keeps_versions = true,
     };
     *store_out = &store->base;
     return snk_ok(error);

@@ -29,7 +29,7 @@
 #define SNK_TURN_WAIT_NS (2 * SNK_NS_PER_S)
 /* Clients whose death a wait without a ticket hears of. */
 #define SNK_WATCHED_MAX 20
-#define SNK_RESOURCE_SIZE (SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
+#define SNK_RESOURCE_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
 #define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
 
@@ -91,6 +91,14 @@ static inline uint32_t snk_word_of(const snk_id *claim)
     return claim->bytes[0] % SNK_SIDECAR_WORDS;
 }
 
+/* Where claims of this client say that it is. */
+static inline snk_stamp snk_own_stamp(const snk_sqlite *store)
+{
+    return (snk_stamp){ .client = store->identity.client,
+                        .generation = store->sidecar->generation,
+                        .slot = store->sidecar->slot };
+}
+
 /* attach.c: the files behind the store, and what to do when they were replaced. */
 
 /* Opens what is not open. */
@@ -114,19 +122,27 @@ void snk_sidecar_unref(snk_sqlite *store, snk_sidecar *sidecar, bool abandon);
 sneck_status snk_begin(snk_sqlite *store, bool writes, sneck_error *error);
 
 /*
- * Ends the transaction, unlocks, and wakes whom it has news for. If store.code is an error, or `keep` is false, it is
- * rolled back. `*uncertain_out` (may be NULL) is set when nobody knows whether it was committed.
+ * Ends the transaction, unlocks, and wakes whom it has news for. If store.code is an error, it is rolled back.
+ * `*uncertain_out` (may be NULL) is set when nobody knows whether it was committed.
  */
-sneck_status snk_end(snk_sqlite *store, bool keep, bool *uncertain_out, sneck_error *error);
+sneck_status snk_end(snk_sqlite *store, bool *uncertain_out, sneck_error *error);
 
 /* Notes the lock that the following steps deal with. */
-void snk_set_resource(snk_sqlite *store, const char *name);
+void snk_set_resource(snk_sqlite *store, snk_object object, const char *name);
 
 /* Raises the word of that claim after the commit. */
 void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim);
 
-/* claims.c: one request, inside a transaction. False: store.code says why. */
-bool snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
+/* claims.c: one request, inside a transaction. The answer counts unless store.code is an error then. */
+void snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
+
+/* crowd.c: the same for a claim that is not alone on its lock; see crowd.h. */
+void snk_do_crowd_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
+
+/* counts.c */
+sneck_status snk_sqlite_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);
+sneck_status snk_sqlite_version(snk_store *base, const char *name, const uint64_t *expected, uint64_t *version_out,
+                                sneck_error *error);
 
 /* wait.c */
 uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp *watched);

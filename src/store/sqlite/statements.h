@@ -4,7 +4,7 @@
 
 #include "store/sqlite/database.h"
 
-#define SNK_SCHEMA_VERSION 1
+#define SNK_SCHEMA_VERSION 3
 #define SNK_APPLICATION_ID 0x534E434B /* "SNCK" */
 
 extern const char snk_sql_schema[];

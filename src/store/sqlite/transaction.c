@@ -16,9 +16,9 @@
 #define SIDECAR_LOOK_NS (10 * SNK_NS_PER_MS)
 #define REPLACED_TRIES 5
 
-void snk_set_resource(snk_sqlite *store, const char *name)
+void snk_set_resource(snk_sqlite *store, snk_object object, const char *name)
 {
-    (void)snprintf(store->resource, sizeof store->resource, "%s%s", store->prefix, name);
+    (void)snprintf(store->resource, sizeof store->resource, "%s%s%s", snk_object_mark(object), store->prefix, name);
 }
 
 void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim)
@@ -151,11 +151,11 @@ static bool is_uncertain(int code)
     return (code & 0xFF) != SQLITE_BUSY && (code & 0xFF) != SQLITE_FULL && (code & 0xFF) != SQLITE_NOMEM;
 }
 
-sneck_status snk_end(snk_sqlite *store, bool keep, bool *uncertain_out, sneck_error *error)
+sneck_status snk_end(snk_sqlite *store, bool *uncertain_out, sneck_error *error)
 {
     bool uncertain = false;
     bool committed = false;
-    if (store->code == SQLITE_OK && keep) {
+    if (store->code == SQLITE_OK) {
         store->code = run(store, SNK_SQL_COMMIT);
         committed = store->code == SQLITE_OK;
         uncertain = !committed && is_uncertain(store->code);

@@ -65,35 +65,35 @@ static void forget(qs_world *world, const qs_operation *operation, qs_claim *cla
     }
 }
 
-static void tally_renewal(qs_world *world, qs_operation *operation, snk_tally tally)
+static void tally_renewal(qs_world *world, qs_operation *operation, snk_quorum_says tally)
 {
     snk_answer given = qs_make_answer(SNK_ANSWER_FAILED, SNECK_UNAVAILABLE);
     qs_claim *claim = qs_find_claim(world, &operation->send.claim);
-    if (tally == SNK_TALLY_YES) {
+    if (tally == SNK_QUORUM_YES) {
         given = qs_make_answer(SNK_ANSWER_HELD, SNECK_OK);
         given.token_first = claim->token;
         given.token_last = claim->token;
         for (uint32_t i = 0; i < world->quorum.nodes; i++)
             if (operation->says[i] == SNK_NODE_NO)
                 qs_saw(world, QS_PROBE_RENEWED_WITHOUT);
-    } else if (tally == SNK_TALLY_NO) {
+    } else if (tally == SNK_QUORUM_NO) {
         qs_saw(world, QS_PROBE_GONE);
         forget(world, operation, claim);
         given = qs_make_answer(SNK_ANSWER_GONE, SNECK_OK);
     } else {
         qs_saw(world, QS_PROBE_RENEWAL_FAILED);
-        if (tally == SNK_TALLY_UNCERTAIN)
+        if (tally == SNK_QUORUM_UNCERTAIN)
             given = qs_make_answer(SNK_ANSWER_UNCERTAIN, SNECK_UNKNOWN);
     }
     qs_answer(world, operation, &given);
 }
 
-static void tally_release(qs_world *world, qs_operation *operation, snk_tally tally)
+static void tally_release(qs_world *world, qs_operation *operation, snk_quorum_says tally)
 {
     snk_answer given = qs_make_answer(SNK_ANSWER_FAILED, SNECK_UNAVAILABLE);
-    if (tally == SNK_TALLY_YES || tally == SNK_TALLY_NO)
-        given = qs_make_answer(tally == SNK_TALLY_YES ? SNK_ANSWER_DONE : SNK_ANSWER_GONE, SNECK_OK);
-    else if (tally == SNK_TALLY_UNCERTAIN)
+    if (tally == SNK_QUORUM_YES || tally == SNK_QUORUM_NO)
+        given = qs_make_answer(tally == SNK_QUORUM_YES ? SNK_ANSWER_DONE : SNK_ANSWER_GONE, SNECK_OK);
+    else if (tally == SNK_QUORUM_UNCERTAIN)
         given = qs_make_answer(SNK_ANSWER_UNCERTAIN, SNECK_UNKNOWN);
     qs_answer(world, operation, &given);
 }
@@ -107,11 +107,11 @@ void qs_settle_question(qs_world *world, qs_operation *operation, const qs_reque
         qs_undo_start(world, qs_process_of(world, operation), request->node, &request->question);
     }
     if (!operation->answered) {
-        snk_tally tally = renews ? snk_quorum_renewal(&world->quorum, operation->says)
-                                 : snk_quorum_release(&world->quorum, operation->says);
-        if (tally != SNK_TALLY_OPEN && renews)
+        snk_quorum_says tally = renews ? snk_quorum_renewal(&world->quorum, operation->says)
+                                       : snk_quorum_release(&world->quorum, operation->says);
+        if (tally != SNK_QUORUM_OPEN && renews)
             tally_renewal(world, operation, tally);
-        else if (tally != SNK_TALLY_OPEN)
+        else if (tally != SNK_QUORUM_OPEN)
             tally_release(world, operation, tally);
     }
     if (renews && operation->open == 0)

@@ -38,9 +38,10 @@ end
 
 -- Numbers that only need to rise among those who wait now.
 local newest = redis.call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')
-redis.call('ZADD', queue, newest[2] and newest[2] + 1 or 1, claim)
+-- Written first, as it is the only one not read before: somebody's data in its place leaves no half a waiter behind.
 redis.call('HSET', queue_info, claim,
     table.concat({ lease, tokens, fair, wake, owner, pid, now_ms, host, why }, ' '))
+redis.call('ZADD', queue, newest[2] and newest[2] + 1 or 1, claim)
 redis.call('ZADD', queue_until, now_ms + lease, claim)
 -- Raised in large steps, or every waiter would pay for it.
 if redis.call('PTTL', queue) < lease + 1000 then

@@ -6,9 +6,13 @@ local function peek()
     return fields[1], fields[2], fields[3], fields[4]
 end
 
--- Makes a claim the holder of a free lock. A new hash and its counter, in as few commands as it takes.
-local function put(claim, owner, first, last, life, pid, host, why, fair)
+-- Writes down the highest token so far.
+local function count_up(_, last)
     redis.call('SET', token, last, 'PX', DAY_MS)
+end
+
+-- Makes a claim the holder of a free lock.
+local function put(claim, owner, first, last, life, pid, host, why, fair)
     redis.call('HSET', lock, owner, 1, '~claim', claim, '~token', first, '~last', last, '~owner', owner,
         '~host', host, '~pid', pid, '~why', why, '~fair', fair, '~since', now_ms)
     redis.call('PEXPIRE', lock, life)

@@ -15,11 +15,17 @@ local function trim()
     end
 end
 
+local function channel_of(owner)
+    return 'lock:wake:' .. string.match(owner, '^[^:]*')
+end
+
 -- Hands a free lock on to the first waiter that listens: an offer, which lives until its first renewal. `asker` (a
 -- claim or nil) is there without being asked; `asker_lease` is what it gets. Returns true when the lock is taken.
 --
--- PUBLISH says whether anybody hears it. Nobody: the waiter is passed over but keeps its place, because its connection
--- may just have been cut; its lease alone removes it. A waiter that wants only a hint is told and must ask.
+-- The waiter may start with what it is told, so nothing may go wrong after that: its tokens are drawn first, which is a
+-- write, and a server that lets a script write once lets it write on. PUBLISH says whether anybody hears it. Nobody: the
+-- waiter is passed over but keeps its place, because its connection may just have been cut; its lease alone removes it.
+-- A waiter that wants only a hint is told and must ask.
 local function serve(asker, asker_lease)
     local passed = 0
     for _ = 1, 64 do
@@ -40,15 +46,15 @@ local function serve(asker, asker_lease)
             leave(claim)
             grant(claim, owner, tokens, asker_lease, pid, host, why, fair)
             return true
-        elseif wake == 'grant' or (wake == 'one' and not asker) then
-            local heard = redis.call('PUBLISH', 'lock:wake:' .. string.match(owner, '^[^:]*'), claim)
-            if heard > 0 and wake == 'one' then
-                return false
-            elseif heard > 0 then
+        elseif wake == 'grant' then
+            local _, _, first, last = draw(tokens, pid, host, why, fair)
+            if redis.call('PUBLISH', channel_of(owner), claim .. ' ' .. first .. ' ' .. last) > 0 then
                 leave(claim)
-                grant(claim, owner, tokens, math.min(OFFER_MS, tonumber(lease)), pid, host, why, fair)
+                give(claim, owner, first, last, math.min(OFFER_MS, tonumber(lease)), pid, host, why, fair)
                 return true
             end
+        elseif wake == 'one' and not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
+            return false
         end
     end
     return false

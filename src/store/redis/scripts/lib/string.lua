@@ -24,9 +24,13 @@ local function peek()
     return claim, first or '0', last or '0', owner
 end
 
--- Makes a claim the holder of a free lock.
-local function put(claim, owner, first, last, life, pid, host, why, fair)
+-- Writes down the highest token so far, and for whom it is.
+local function count_up(first, last, pid, host, why, fair)
     redis.call('SET', token, table.concat({ last, first, now_ms, fair, pid, host, why }, ' '), 'PX', DAY_MS)
+end
+
+-- Makes a claim the holder of a free lock.
+local function put(claim, owner, _, _, life)
     redis.call('SET', lock, owner .. ':' .. claim, 'NX', 'PX', life)
 end
 

@@ -2,8 +2,8 @@
  * The claims of this client that wait in the store's queues, so that the store knows whom a message is for. A claim is
  * entered before its acquire leaves, because the message that it was granted may overtake the answer that it waits.
  */
-#ifndef SNK_STORE_REDIS_WAITING_H
-#define SNK_STORE_REDIS_WAITING_H
+#ifndef SNK_STORE_WAITING_H
+#define SNK_STORE_WAITING_H
 
 #include <pthread.h>
 #include <stdbool.h>

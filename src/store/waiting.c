@@ -1,4 +1,4 @@
-#include "store/redis/waiting.h"
+#include "store/waiting.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "nearest.h"
+#include "base/nearest.h"
 
 #include <string.h>
 
@@ -11,7 +11,8 @@ static size_t smallest(size_t a, size_t b, size_t c)
     return least < c ? least : c;
 }
 
-size_t snk_edit_distance(const char *a, const char *b)
+/* How many letters must be added, left out, changed or swapped with their neighbour; FAR for long words. */
+static size_t edit_distance(const char *a, const char *b)
 {
     size_t rows[WORD_LENGTH_MAX + 1][WORD_LENGTH_MAX + 1];
     size_t length_a = strlen(a);
@@ -41,7 +42,7 @@ snk_nearest snk_nearest_to(const char *typed)
 
 void snk_nearest_offer(snk_nearest *nearest, const char *word)
 {
-    size_t distance = snk_edit_distance(nearest->typed, word);
+    size_t distance = edit_distance(nearest->typed, word);
     if (distance < nearest->distance || (nearest->best == NULL && distance == nearest->distance)) {
         nearest->best = word;
         nearest->distance = distance;

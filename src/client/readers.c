@@ -1,0 +1,246 @@
+/*
+ * The read side of a lock for threads. Each thread that reads has a hold of its own in the store, and so a single
+ * handle of its own here, made when it first acquires and dropped when it has given all levels back. Only that thread
+ * makes, uses and drops it; others find it to interrupt it.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "client/lock.h"
+
+typedef struct reader {
+    snk_link link;
+    uint64_t owner;
+    sneck_lock *handle; /* owned; a single one */
+} reader;
+
+typedef struct readers {
+    sneck_lock base;
+    pthread_mutex_t mutex;      /* before entry.mutex */
+    snk_list list;              /* of owned readers; under mutex */
+    sneck_lock_options options; /* `why` is base.why's */
+    char name[];
+} readers;
+
+static const snk_lock_ops readers_ops;
+
+static readers *readers_of(const sneck_lock *lock)
+{
+    return SNK_CONTAINER((sneck_lock *)(uintptr_t)lock, readers, base);
+}
+
+static snk_entry_key key_of(uint64_t owner)
+{
+    return (snk_entry_key){ .object = SNK_OBJECT_LOCK, .mode = SNK_MODE_SHARED, .owner = owner };
+}
+
+/* The calling thread's, or NULL. It stays while the thread does not drop it. */
+static reader *find_own(readers *self)
+{
+    uint64_t owner = snk_thread_number();
+    reader *found = NULL;
+    (void)pthread_mutex_lock(&self->mutex);
+    for (snk_link *link = snk_list_first(&self->list); link != NULL && found == NULL;
+         link = snk_list_next(&self->list, link)) {
+        reader *candidate = SNK_CONTAINER(link, reader, link);
+        if (candidate->owner == owner)
+            found = candidate;
+    }
+    (void)pthread_mutex_unlock(&self->mutex);
+    return found;
+}
+
+static sneck_status add_own(readers *self, reader **reader_out, sneck_error *error)
+{
+    reader *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for another reader");
+    made->owner = snk_thread_number();
+    snk_entry_key key = key_of(made->owner);
+    sneck_status status = snk_single_new(self->base.client, self->name, &key, &self->options, &made->handle, error);
+    if (status != SNECK_OK) {
+        free(made);
+        return status;
+    }
+    (void)pthread_mutex_lock(&self->mutex);
+    snk_list_append(&self->list, &made->link);
+    (void)pthread_mutex_unlock(&self->mutex);
+    *reader_out = made;
+    return SNECK_OK;
+}
+
+static void drop_if_done(readers *self, reader *own)
+{
+    if (snk_single_is_in_use(own->handle))
+        return;
+    (void)pthread_mutex_lock(&self->mutex);
+    snk_list_remove(&own->link);
+    (void)pthread_mutex_unlock(&self->mutex);
+    sneck_lock_free(own->handle);
+    free(own);
+}
+
+/*
+ * The claim of the caller's own hold of the write side, or zero. From now on that hold is not passed on inside this
+ * process, because whoever got it would hold it beside a reader that the store knows of.
+ */
+static snk_id stand_beside(sneck_client *client, const char *name, uint64_t owner)
+{
+    snk_id claim = { { 0 } };
+    snk_entry_key key = { .object = SNK_OBJECT_LOCK, .mode = SNK_MODE_EXCLUSIVE };
+    snk_entry *entry = snk_registry_find(&client->registry, name, &key);
+    if (entry == NULL)
+        return claim;
+    (void)pthread_mutex_lock(&entry->mutex);
+    if (snk_machine_levels(&entry->machine, owner, snk_now_ns()) > 0) {
+        snk_hold *hold = entry->machine.hold;
+        claim = hold->claim;
+        hold->token_last = hold->token;
+    }
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_registry_unpin(&client->registry, entry);
+    return claim;
+}
+
+unsigned snk_readers_levels(sneck_client *client, const char *name, uint64_t owner)
+{
+    snk_entry_key key = key_of(owner);
+    snk_entry *entry = snk_registry_find(&client->registry, name, &key);
+    if (entry == NULL)
+        return 0;
+    (void)pthread_mutex_lock(&entry->mutex);
+    unsigned levels = snk_machine_levels(&entry->machine, owner, snk_now_ns());
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_registry_unpin(&client->registry, entry);
+    return levels;
+}
+
+const char *snk_readers_name(const sneck_lock *lock)
+{
+    return readers_of(lock)->name;
+}
+
+/* ---- Operations ---- */
+
+typedef struct acquiring {
+    readers *self;
+    reader *own;
+} acquiring;
+
+static void drop_when_cancelled(void *argument)
+{
+    acquiring *cancelled = argument;
+    drop_if_done(cancelled->self, cancelled->own);
+}
+
+static sneck_status acquire(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
+{
+    readers *self = readers_of(lock);
+    reader *own = find_own(self);
+    sneck_status status = own != NULL ? SNECK_OK : add_own(self, &own, error);
+    if (status != SNECK_OK)
+        return status;
+    acquiring call = { .self = self, .own = own };
+    own->handle->beside = stand_beside(lock->client, self->name, own->owner);
+    pthread_cleanup_push(drop_when_cancelled, &call);
+    status = own->handle->ops->acquire(own->handle, wait_ms, lease_ms, error);
+    pthread_cleanup_pop(0);
+    if (status != SNECK_OK)
+        drop_if_done(self, own);
+    return status;
+}
+
+static sneck_status release(sneck_lock *lock, sneck_error *error)
+{
+    readers *self = readers_of(lock);
+    reader *own = find_own(self);
+    sneck_status status = own != NULL ? SNECK_OK : add_own(self, &own, error);
+    /* Without levels of this handle there may be some of another handle on the same name: the machine knows. */
+    if (status != SNECK_OK)
+        return status;
+    status = own->handle->ops->release(own->handle, error);
+    drop_if_done(self, own);
+    return status;
+}
+
+static sneck_status extend(sneck_lock *lock, int64_t lease_ms, sneck_error *error)
+{
+    reader *own = find_own(readers_of(lock));
+    if (own == NULL)
+        return snk_fail(error, SNECK_NOT_OWNER, 0, "the calling thread does not read %.120s", readers_of(lock)->name);
+    return own->handle->ops->extend(own->handle, lease_ms, error);
+}
+
+static void interrupt(sneck_lock *lock)
+{
+    readers *self = readers_of(lock);
+    (void)pthread_mutex_lock(&self->mutex);
+    for (snk_link *link = snk_list_first(&self->list); link != NULL; link = snk_list_next(&self->list, link)) {
+        sneck_lock *handle = SNK_CONTAINER(link, reader, link)->handle;
+        handle->ops->interrupt(handle);
+    }
+    (void)pthread_mutex_unlock(&self->mutex);
+}
+
+static snk_possession look(const sneck_lock *lock)
+{
+    const reader *own = find_own(readers_of(lock));
+    return own == NULL ? (snk_possession){ 0 } : snk_single_look(own->handle);
+}
+
+static int lost_fd(sneck_lock *lock)
+{
+    reader *own = find_own(readers_of(lock));
+    return own == NULL ? -1 : own->handle->ops->lost_fd(own->handle);
+}
+
+static void free_readers(sneck_lock *lock)
+{
+    readers *self = readers_of(lock);
+    for (snk_link *link = snk_list_first(&self->list); link != NULL; link = snk_list_first(&self->list)) {
+        reader *left = SNK_CONTAINER(link, reader, link);
+        snk_list_remove(link);
+        sneck_lock_free(left->handle);
+        free(left);
+    }
+    (void)pthread_mutex_destroy(&self->mutex);
+    snk_why_unref(lock->why);
+    free(self);
+}
+
+static const snk_lock_ops readers_ops = {
+    .acquire = acquire,
+    .release = release,
+    .extend = extend,
+    .interrupt = interrupt,
+    .look = look,
+    .lost_fd = lost_fd,
+    .free = free_readers,
+};
+
+sneck_status snk_readers_new(sneck_client *client, const char *name, const sneck_lock_options *options,
+                             sneck_lock **lock_out, sneck_error *error)
+{
+    size_t size = strlen(name) + 1;
+    readers *self = calloc(1, sizeof *self + size);
+    bool has_why = options->why != NULL && options->why[0] != '\0';
+    snk_why *why = self != NULL && has_why ? snk_why_new(options->why) : NULL;
+    if (self == NULL || (has_why && why == NULL)) {
+        free(self);
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for another handle");
+    }
+    (void)pthread_mutex_init(&self->mutex, NULL);
+    snk_list_init(&self->list);
+    memcpy(self->name, name, size);
+    self->base.ops = &readers_ops;
+    self->base.client = client;
+    self->base.why = why;
+    self->options = *options;
+    self->options.why = snk_why_text(why);
+    snk_client_ref(client);
+    *lock_out = &self->base;
+    return snk_ok(error);
+}

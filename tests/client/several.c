@@ -1,0 +1,317 @@
+/* Several locks: as one, in segments, and in circles. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "bed.h"
+
+/* ---- Multi-locks ---- */
+
+typedef struct trio {
+    sneck_lock *a;
+    sneck_lock *b;
+    sneck_lock *all;
+} trio;
+
+static trio open_trio(sneck_client *client)
+{
+    sneck_error error;
+    trio made = { .a = test_mutex(client, "a", NULL), .b = test_mutex(client, "b", NULL) };
+    sneck_lock *members[] = { made.b, made.a };
+    EXPECT(SNECK_OK, sneck_multi_lock(members, 2, &made.all, &error));
+    return made;
+}
+
+static void close_trio(trio *made)
+{
+    sneck_lock_free(made->all);
+    sneck_lock_free(made->a);
+    sneck_lock_free(made->b);
+}
+
+static void test_all_are_held_together(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    trio locks = open_trio(bed->client);
+    assert_false(sneck_is_held(locks.all));
+    EXPECT(SNECK_OK, sneck_acquire(locks.all, 0, &error));
+    assert_true(sneck_is_held(locks.a) && sneck_is_held(locks.b) && sneck_is_held(locks.all));
+    assert_true(sneck_token(locks.all) == sneck_token(locks.a));
+    assert_true(sneck_remaining_ms(locks.all) > 0);
+    EXPECT(SNECK_OK, sneck_acquire(locks.all, SNECK_FOREVER, &error));
+    assert_int_equal(sneck_hold_count(locks.all), 2);
+    EXPECT(SNECK_OK, sneck_extend(locks.all, 60000, &error));
+    EXPECT(SNECK_OK, sneck_release(locks.all, &error));
+    EXPECT(SNECK_OK, sneck_release(locks.all, &error));
+    EXPECT(SNECK_NOT_OWNER, sneck_release(locks.all, &error));
+    assert_false(test_is_held_in_store(bed->client, "a") || test_is_held_in_store(bed->client, "b"));
+    EXPECT(SNECK_OK, sneck_acquire_for(locks.all, 0, 1000, &error));
+    EXPECT(SNECK_OK, sneck_release(locks.all, &error));
+    close_trio(&locks);
+}
+
+static void find_all_busy(void *argument)
+{
+    sneck_error error;
+    trio *locks = argument;
+    EXPECT(SNECK_BUSY, sneck_acquire(locks->all, 0, &error));
+    EXPECT(SNECK_TIMEOUT, sneck_acquire(locks->all, 20, &error));
+    assert_false(sneck_is_held(locks->a) || sneck_is_held(locks->b));
+}
+
+static void test_all_or_none(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    trio locks = open_trio(bed->client);
+    sneck_lock *const each[] = { locks.a, locks.b };
+    for (int i = 0; i < 2; i++) {
+        EXPECT(SNECK_OK, sneck_acquire(each[i], 0, &error));
+        test_on_thread(find_all_busy, &locks);
+        assert_false(test_is_held_in_store(bed->client, i == 0 ? "b" : "a"));
+        EXPECT(SNECK_OK, sneck_release(each[i], &error));
+    }
+    close_trio(&locks);
+}
+
+static void test_the_loss_of_one_is_the_loss_of_all(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    trio locks = open_trio(bed->client);
+    EXPECT(SNECK_OK, sneck_acquire(locks.all, 0, &error));
+    int fd = sneck_lost_fd(locks.all);
+    assert_true(fd >= 0 && !test_readable(fd, 0));
+    test_break(bed->client, "b");
+    EXPECT(SNECK_LOST, sneck_extend(locks.b, 5000, &error));
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
+    assert_false(sneck_is_held(locks.all));
+    assert_true(sneck_is_held(locks.a));
+    EXPECT(SNECK_LOST, sneck_release(locks.all, &error));
+    assert_false(test_is_held_in_store(bed->client, "a"));
+    close_trio(&locks);
+}
+
+static void test_locks_of_two_clients_are_one(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_client *other = test_open(bed, NULL);
+    sneck_lock *here = test_mutex(bed->client, "here", NULL);
+    sneck_lock *there = test_mutex(other, "there", NULL);
+    sneck_lock *members[] = { there, here };
+    sneck_lock *both = NULL;
+    EXPECT(SNECK_OK, sneck_multi_lock(members, 2, &both, &error));
+    EXPECT(SNECK_OK, sneck_acquire(both, 0, &error));
+    assert_true(sneck_is_held(here) && sneck_is_held(there));
+    EXPECT(SNECK_OK, sneck_release(both, &error));
+    sneck_close(other);
+    EXPECT(SNECK_INVALID, sneck_acquire(both, 0, &error));
+    sneck_lock_free(both);
+    sneck_lock_free(here);
+    sneck_lock_free(there);
+}
+
+static void test_bad_members_are_refused(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    trio locks = open_trio(bed->client);
+    sneck_lock *twice[] = { locks.a, locks.a };
+    sneck_lock *none[] = { locks.a, NULL };
+    sneck_lock *made = locks.a;
+    EXPECT(SNECK_INVALID, sneck_multi_lock(twice, 2, &made, &error));
+    assert_null(made);
+    EXPECT(SNECK_INVALID, sneck_multi_lock(none, 2, &made, &error));
+    EXPECT(SNECK_INVALID, sneck_multi_lock(none, 0, &made, &error));
+    EXPECT(SNECK_INVALID, sneck_multi_lock(NULL, 1, &made, &error));
+    EXPECT(SNECK_INVALID, sneck_multi_lock(twice, 1, NULL, &error));
+    close_trio(&locks);
+}
+
+typedef struct pushing {
+    sneck_client *client;
+    bool turned;
+    _Atomic int *inside;
+    _Atomic int *wrong;
+    sneck_status status;
+} pushing;
+
+static void *take_both_again_and_again(void *argument)
+{
+    pushing *self = argument;
+    sneck_lock *one = test_mutex(self->client, self->turned ? "b" : "a", NULL);
+    sneck_lock *two = test_mutex(self->client, self->turned ? "a" : "b", NULL);
+    sneck_lock *members[] = { one, two };
+    sneck_lock *both = NULL;
+    self->status = sneck_multi_lock(members, 2, &both, NULL);
+    for (unsigned i = 0; i < test_scaled(500) && self->status == SNECK_OK; i++) {
+        self->status = sneck_acquire(both, TEST_PATIENCE_MS, NULL);
+        if (self->status != SNECK_OK)
+            break;
+        if (++*self->inside != 1)
+            ++*self->wrong;
+        --*self->inside;
+        self->status = sneck_release(both, NULL);
+    }
+    sneck_lock_free(both);
+    sneck_lock_free(one);
+    sneck_lock_free(two);
+    return NULL;
+}
+
+static void test_callers_with_another_order_do_not_wait_for_each_other(void **state)
+{
+    enum {
+        THREADS = 4
+    };
+    test_bed *bed = *state;
+    _Atomic int inside = 0;
+    _Atomic int wrong = 0;
+    pthread_t threads[THREADS];
+    pushing each[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        each[i] = (pushing){ .client = bed->client, .turned = i % 2 == 1, .inside = &inside, .wrong = &wrong };
+        assert_int_equal(pthread_create(&threads[i], NULL, take_both_again_and_again, &each[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(each[i].status, SNECK_OK);
+    }
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- Segments ---- */
+
+static void test_a_key_has_its_segment(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *one = NULL;
+    sneck_lock *same = NULL;
+    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", 8, "key", 3, NULL, &one, &error));
+    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", 8, "key", 3, NULL, &same, &error));
+    EXPECT(SNECK_OK, sneck_acquire(one, 0, &error));
+    assert_true(sneck_is_held(same));
+    assert_true(test_is_held_in_store(bed->client, "hot#5")); /* in every process, for ever */
+    EXPECT(SNECK_OK, sneck_release(one, &error));
+    sneck_lock_free(one);
+    sneck_lock_free(same);
+    EXPECT(SNECK_INVALID, sneck_segment(bed->client, "hot", 0, "key", 3, NULL, &one, &error));
+    EXPECT(SNECK_INVALID, sneck_segment(bed->client, "hot", 8, NULL, 3, NULL, &one, &error));
+}
+
+static void test_all_segments_are_one_lock(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *all = NULL;
+    sneck_lock *one = NULL;
+    EXPECT(SNECK_OK, sneck_segments_all(bed->client, "hot", 8, NULL, &all, &error));
+    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", 8, "key", 3, NULL, &one, &error));
+    EXPECT(SNECK_OK, sneck_acquire(all, 0, &error));
+    assert_true(sneck_is_held(one));
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+    assert_false(sneck_is_held(one));
+    sneck_lock_free(one);
+    sneck_lock_free(all);
+}
+
+/* ---- Deadlocks ---- */
+
+typedef struct ring {
+    sneck_client *client;
+    int index;
+    int count;
+    pthread_barrier_t *all_hold;
+    sneck_error result;
+} ring;
+
+static void *hold_one_and_want_the_next(void *argument)
+{
+    ring *self = argument;
+    char own[16];
+    char next[16];
+    (void)snprintf(own, sizeof own, "r%d", self->index);
+    (void)snprintf(next, sizeof next, "r%d", (self->index + 1) % self->count);
+    sneck_lock *first = test_mutex(self->client, own, NULL);
+    sneck_lock *second = test_mutex(self->client, next, NULL);
+    if (sneck_acquire(first, TEST_PATIENCE_MS, &self->result) == SNECK_OK) {
+        (void)pthread_barrier_wait(self->all_hold);
+        if (sneck_acquire(second, TEST_PATIENCE_MS, &self->result) == SNECK_OK)
+            (void)sneck_release(second, NULL);
+        (void)sneck_release(first, NULL);
+    }
+    sneck_lock_free(first);
+    sneck_lock_free(second);
+    return NULL;
+}
+
+static void go_round(sneck_client *client, int count)
+{
+    pthread_barrier_t all_hold;
+    assert_int_equal(pthread_barrier_init(&all_hold, NULL, (unsigned)count), 0);
+    pthread_t threads[8];
+    ring each[8];
+    for (int i = 0; i < count; i++) {
+        each[i] = (ring){ .client = client, .index = i, .count = count, .all_hold = &all_hold };
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_one_and_want_the_next, &each[i]), 0);
+    }
+    int deadlocks = 0;
+    for (int i = 0; i < count; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        if (each[i].result.status == SNECK_DEADLOCK) {
+            deadlocks++;
+            assert_non_null(strstr(each[i].result.message, "the caller holds r"));
+        } else {
+            assert_int_equal(each[i].result.status, SNECK_OK);
+        }
+    }
+    assert_int_equal(deadlocks, 1);
+    (void)pthread_barrier_destroy(&all_hold);
+}
+
+static void test_the_last_one_of_a_circle_is_told(void **state)
+{
+    test_bed *bed = *state;
+    for (unsigned i = 0; i < test_scaled(100); i++)
+        go_round(bed->client, 2);
+    go_round(bed->client, 3);
+    go_round(bed->client, 8);
+}
+
+static void test_a_queue_is_no_circle(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *a = test_mutex(bed->client, "r0", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(a, 0, &error));
+    pthread_barrier_t all_hold;
+    assert_int_equal(pthread_barrier_init(&all_hold, NULL, 1), 0);
+    ring waiter = { .client = bed->client, .index = 7, .count = 8, .all_hold = &all_hold };
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, hold_one_and_want_the_next, &waiter), 0);
+    test_await_waiting(bed->client, "r0", 1);
+    EXPECT(SNECK_OK, sneck_release(a, &error));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(waiter.result.status, SNECK_OK);
+    (void)pthread_barrier_destroy(&all_hold);
+    sneck_lock_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_are_held_together),
+        cmocka_unit_test(test_all_or_none),
+        cmocka_unit_test(test_the_loss_of_one_is_the_loss_of_all),
+        cmocka_unit_test(test_locks_of_two_clients_are_one),
+        cmocka_unit_test(test_bad_members_are_refused),
+        cmocka_unit_test(test_callers_with_another_order_do_not_wait_for_each_other),
+        cmocka_unit_test(test_a_key_has_its_segment),
+        cmocka_unit_test(test_all_segments_are_one_lock),
+        cmocka_unit_test(test_the_last_one_of_a_circle_is_told),
+        cmocka_unit_test(test_a_queue_is_no_circle),
+    };
+    return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);
+}

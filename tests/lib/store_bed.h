@@ -1,0 +1,36 @@
+/*
+ * What contract tests of stores stand on: four clients of one store, without an engine. A suite runs once on each
+ * store; what it needs that a store cannot do is skipped there, with its reason.
+ */
+#ifndef SNK_TEST_STORE_BED_H
+#define SNK_TEST_STORE_BED_H
+
+#include "claims.h"
+#include "store/view.h"
+#include "test.h"
+
+typedef struct clients {
+    snk_store *a; /* clients of one store */
+    snk_store *b;
+    snk_store *c;
+    snk_store *d;
+    char folder[64];
+} clients;
+
+/* Runs each of the tests, which take `clients` as their state, on each store. The result is for main to return. */
+int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t count);
+
+/* Skips the running test on a store that cannot do this. */
+void store_bed_needs(const clients *world, snk_mode mode);
+
+/* Insists on the kind of an answer. */
+void expect(snk_answer answer, snk_answer_kind kind);
+
+snk_view *inspect(snk_store *store, const char *name);
+int64_t remaining_ms(snk_store *store, const char *name);
+bool is_held(snk_store *store, const char *name);
+
+/* Time passes until `name` is free again: leases end by the clock alone. */
+void await_free(snk_store *store, const char *name);
+
+#endif
