@@ -77,6 +77,11 @@
 #define SNK_REDIS_REPLY_LINE_MAX 65536
 #define SNK_REDIS_CHANNELS_MAX 65536
 
+/* A quorum of nodes. */
+#define SNK_QUORUM_NODES_MAX 31 /* sets of nodes are 32 bits */
+#define SNK_QUORUM_LEASE_MAX_MS INT64_C(60000)
+#define SNK_QUORUM_TIMEOUT_NS (500 * SNK_NS_PER_MS) /* of one node; an eighth of the lease if that is shorter */
+
 #define SNK_CLOSE_WAIT_NS (5 * SNK_NS_PER_S)
 
 #endif

@@ -187,14 +187,6 @@ static int64_t find_ripe(const snk_ballot *ballot, uint32_t missing)
     return ripe_ns;
 }
 
-static snk_verdict again(snk_ballot *ballot, int64_t pause_ns, snk_verdict otherwise)
-{
-    if (ballot->round >= SNK_BALLOT_ROUNDS_MAX)
-        return otherwise;
-    ballot->pause_ns = pause_ns;
-    return SNK_VERDICT_AGAIN;
-}
-
 /* Other claims have votes, and without those nodes there is no majority. */
 static snk_verdict judge_rivals(snk_ballot *ballot, const count *n)
 {
@@ -242,11 +234,11 @@ static snk_verdict judge(snk_ballot *ballot, int64_t now_ns)
     uint32_t answered = n.yes + n.unripe + n.low + n.high + n.taken + n.young;
     if (answered + n.open < majority)
         return n.yes + n.unripe + n.silent + n.open >= majority ? SNK_VERDICT_UNCERTAIN : SNK_VERDICT_FAILED;
-    if (n.low > 0 && n.yes + n.low + n.open >= majority)
-        return again(ballot, 0, SNK_VERDICT_SKEWED);
+    if (n.low > 0 && n.yes + n.low + n.open >= majority && ballot->round < SNK_BALLOT_ROUNDS_MAX)
+        return SNK_VERDICT_AGAIN;
     if (n.taken > 0 && n.yes + n.unripe + n.young < majority)
         return judge_rivals(ballot, &n);
-    if (n.yes + n.unripe + n.young + n.low + n.open >= majority) {
+    if (n.unripe + n.young > 0 && n.yes + n.unripe + n.young + n.low + n.open >= majority) {
         ballot->pause_ns = find_ripe(ballot, majority - n.yes);
         return SNK_VERDICT_YOUNG;
     }

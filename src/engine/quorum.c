@@ -33,7 +33,10 @@ int64_t snk_node_clock_us(const snk_node_clock *clock, int64_t now_ns)
 
 /* ---- Tokens ---- */
 
-/* The way to the slowest node and back, four times over; but never so far that nodes could refuse it for that. */
+/*
+ * The way to the slowest node and back, four times over; but never so far that nodes could refuse it for that. One that
+ * was too low may have met a token of somebody else; only when it is too low again the way must have been longer.
+ */
 static int64_t lead_us(const snk_quorum *quorum, const snk_node_clock clocks[], uint32_t round)
 {
     int64_t lead = SNK_QUORUM_LEAD_US;
@@ -41,7 +44,8 @@ static int64_t lead_us(const snk_quorum *quorum, const snk_node_clock clocks[], 
     for (uint32_t i = 0; i < quorum->nodes; i++)
         if (clocks[i].known && 4 * clocks[i].round_trip_ns / SNK_NS_PER_US > lead)
             lead = 4 * clocks[i].round_trip_ns / SNK_NS_PER_US;
-    lead <<= round < 8 ? round : 8;
+    for (uint32_t i = 1; i < round && lead < most; i++)
+        lead *= 2;
     return lead < most ? lead : most;
 }
 

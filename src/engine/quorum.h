@@ -20,8 +20,6 @@
 #include "base/limits.h"
 #include "engine/claim.h"
 
-#define SNK_QUORUM_NODES_MAX 31 /* sets of nodes are 32 bits */
-
 /* How far a token lies ahead of the highest clock, at least: above any usual round trip. A token is a microsecond. */
 #define SNK_QUORUM_LEAD_US INT64_C(10000)
 /* How much longer than the longest lease a node that has forgotten its votes does not count. */

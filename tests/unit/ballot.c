@@ -175,6 +175,23 @@ static void test_rounds_come_to_an_end(void **state)
     }
 }
 
+static void test_too_low_for_the_last_time_beside_somebody_else_is_busy(void **state)
+{
+    (void)state;
+    snk_ballot ballot;
+    begin(&ballot);
+    for (uint32_t round = 1; round <= SNK_BALLOT_ROUNDS_MAX; round++) {
+        bool last = round == SNK_BALLOT_ROUNDS_MAX;
+        (void)tell(&ballot, 0, yes());
+        (void)tell(&ballot, 1, yes());
+        (void)tell(&ballot, 2, taken(1, 5000, S));
+        (void)tell(&ballot, 3, taken(1, 5000, S));
+        assert_int_equal(tell(&ballot, 4, low(9000)), last ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
+        if (!last)
+            snk_ballot_ask(&ballot, 1000 + round);
+    }
+}
+
 static void test_a_token_too_far_ahead_is_no_use(void **state)
 {
     (void)state;
@@ -312,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_a_claim_that_was_given_up_gets_nothing),
         cmocka_unit_test(test_a_token_that_is_too_low_is_raised_at_once),
         cmocka_unit_test(test_rounds_come_to_an_end),
+        cmocka_unit_test(test_too_low_for_the_last_time_beside_somebody_else_is_busy),
         cmocka_unit_test(test_a_token_too_far_ahead_is_no_use),
         cmocka_unit_test(test_a_lock_that_another_has_is_busy_until_its_majority_ends),
         cmocka_unit_test(test_of_several_at_once_the_one_ahead_stays),

@@ -126,14 +126,14 @@ static void vote(qs_node *node, const qs_question *question, int64_t now_ns, snk
     vote_out->floor = floor;
     if (is_buried(memory, question, now_ns)) {
         vote_out->kind = SNK_VOTE_BURIED;
-    } else if (young_for_ns(node, now_ns) > 0) {
-        vote_out->kind = SNK_VOTE_YOUNG;
-        vote_out->remaining_ns = young_for_ns(node, now_ns);
     } else if (memory->taken && !has_claim(memory, question)) {
         vote_out->kind = SNK_VOTE_TAKEN;
         vote_out->holder = memory->claim;
         vote_out->token = memory->token;
         vote_out->remaining_ns = memory->ends_at_ns - now_ns;
+    } else if (young_for_ns(node, now_ns) > 0) {
+        vote_out->kind = SNK_VOTE_YOUNG;
+        vote_out->remaining_ns = young_for_ns(node, now_ns);
     } else if (question->token <= floor && !SNK_BUGGY(70)) {
         vote_out->kind = SNK_VOTE_LOW;
     } else if (question->token > clock + (uint64_t)(node->quorum->lease_max_ns / SNK_NS_PER_US / 2)) {
