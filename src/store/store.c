@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/futex.h"
 #include "base/limits.h"
+#include "store/quorum/options.h"
 #include "store/redis/options.h"
 
 typedef struct scheme {
@@ -28,8 +29,8 @@ static const scheme schemes[] = {
     { .name = "rediss+replicated", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
     { .name = "redis+cluster", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
     { .name = "rediss+cluster", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "redlock", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "redlocks", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redlock", .open = snk_quorum_store_open, .keys = snk_quorum_keys },
+    { .name = "redlocks", .open = snk_quorum_store_open, .keys = snk_quorum_keys },
     { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
     { .name = "memory", .open = snk_memory_open, .keys = no_keys },
 };
@@ -55,7 +56,7 @@ sneck_status snk_store_open(const snk_store_config *config, snk_store **store_ou
     const scheme *found = find_scheme(config->url->scheme);
     if (found == NULL)
         return snk_fail(error, SNECK_UNSUPPORTED, 0,
-                        "there is no store \"%.40s:\"; known are sqlite:, redis: and memory:", config->url->scheme);
+                        "there is no store \"%.40s:\"; known are sqlite:, redis:, redlock: and memory:", config->url->scheme);
     return found->open(config, store_out, error);
 }
 

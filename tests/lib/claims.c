@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "test.h"
 
+int64_t test_lease_ms = 60000;
+int64_t test_long_lease_ms = 3600000;
+
 void test_make_folder(char *path, size_t size)
 {
     const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";

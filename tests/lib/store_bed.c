@@ -3,8 +3,12 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "quorum_bed.h"
 #include "redis_bed.h"
 #include "store/memory/memory.h"
+
+/* Long enough for tests of locks that somebody holds all the while, short enough to wait for. */
+#define QUORUM_LEASES_MS 12000
 
 /* One server for all tests of the suite, emptied before each. */
 static redis_bed redis;
@@ -57,11 +61,25 @@ static void open_redis_string(clients *world)
     open_redis(world, "layout=string");
 }
 
+/* The nodes are started before the tests on other stores, so that they count when their turn comes. */
+static quorum_bed quorum;
+
+static void open_quorum(clients *world)
+{
+    quorum_bed_await_ripe(&quorum);
+    quorum_bed_clear(&quorum);
+    world->a = test_store(quorum_bed_url(&quorum, NULL));
+    world->b = test_store(quorum_bed_url(&quorum, NULL));
+    world->c = test_store(quorum_bed_url(&quorum, NULL));
+    world->d = test_store(quorum_bed_url(&quorum, NULL));
+    test_lease_ms = quorum.lease_max_ms / 2;
+    test_long_lease_ms = quorum.lease_max_ms;
+}
+
 static const store_kind kinds[] = {
-    { .name = "redis hash", .open = open_redis_hash },
-    { .name = "redis string", .open = open_redis_string },
-    { .name = "memory", .open = open_memory },
-    { .name = "sqlite", .open = open_sqlite },
+    { .name = "redis hash", .open = open_redis_hash }, { .name = "redis string", .open = open_redis_string },
+    { .name = "memory", .open = open_memory },         { .name = "sqlite", .open = open_sqlite },
+    { .name = "quorum", .open = open_quorum },
 };
 
 static int set_up(void **state)
@@ -132,6 +150,18 @@ void store_bed_needs(const clients *world, snk_mode mode)
         test_skip("this store cannot do it");
 }
 
+void store_bed_needs_order(const clients *world)
+{
+    if (world->a->traits.keeps_no_order)
+        test_skip("this store keeps no order of those who wait");
+}
+
+void store_bed_needs_blocks(const clients *world)
+{
+    if (!world->a->traits.token_blocks)
+        test_skip("this store gives one token at a time");
+}
+
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static struct CMUnitTest test_on(const struct CMUnitTest *test, store_kind *kind)
@@ -152,11 +182,13 @@ int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t cou
         return 1;
     for (size_t i = 0; i < KINDS * count; i++)
         all[i] = test_on(&tests[i % count], &copies[i / count]);
+    quorum_bed_start(&quorum, QUORUM_LEASES_MS);
     int failed = _cmocka_run_group_tests(group, all, KINDS * count, NULL, NULL);
     for (size_t i = 0; i < KINDS * count; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+    quorum_bed_stop(&quorum);
     return failed;
 }

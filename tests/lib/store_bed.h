@@ -23,6 +23,10 @@ int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t cou
 /* Skips the running test on a store that cannot do this. */
 void store_bed_needs(const clients *world, snk_mode mode);
 
+/* The same where those who wait are served in any order; where tokens come one at a time. */
+void store_bed_needs_order(const clients *world);
+void store_bed_needs_blocks(const clients *world);
+
 /* Insists on the kind of an answer. */
 void expect(snk_answer answer, snk_answer_kind kind);
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/glob.h"
 #include "store/redis/entries.h"
+#include "store/redis/names.h"
 #include "store/redis/run.h"
 #include "store/view.h"
 
@@ -162,73 +162,12 @@ sneck_status snk_redis_store_break(snk_store *base, const char *name, uint64_t t
 
 /* ---- All locks ---- */
 
-#define NAMES_MAX 1000000
-
-typedef struct names {
-    char **list; /* owned, each of them too */
-    size_t count;
-    size_t capacity;
-} names;
-
-static bool add_name(names *found, const char *name)
-{
-    if (found->count == found->capacity) {
-        size_t capacity = found->capacity == 0 ? 64 : 2 * found->capacity;
-        char **list = capacity > NAMES_MAX ? NULL : realloc(found->list, capacity * sizeof *list);
-        if (list == NULL)
-            return false;
-        found->list = list;
-        found->capacity = capacity;
-    }
-    found->list[found->count] = strdup(name);
-    return found->list[found->count] != NULL && ++found->count > 0;
-}
-
-static void free_names(names *found)
-{
-    for (size_t i = 0; i < found->count; i++)
-        free(found->list[i]);
-    free(found->list);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* A pattern for SCAN that every key of a lock matches, whichever of them it is. */
-static void make_pattern(const snk_redis_store *store, char pattern[2 * SNK_PREFIX_LENGTH_MAX + 3])
-{
-    size_t length = 0;
-    pattern[length++] = '*';
-    for (const char *at = store->prefix; *at != '\0'; at++) {
-        if (strchr("*?[]\\^-", *at) != NULL)
-            pattern[length++] = '\\';
-        pattern[length++] = *at;
-    }
-    if (length > 1)
-        pattern[length++] = '*';
-    pattern[length] = '\0';
-}
-
-static bool add_page(const snk_redis_store *store, const redisReply *page, const char *pattern, names *found)
-{
-    for (size_t i = 0; i < page->elements; i++) {
-        const redisReply *key = page->element[i];
-        char name[SNK_NAME_LENGTH_MAX + 1];
-        if (key->type == REDIS_REPLY_STRING && snk_keys_name_of(key->str, (size_t)key->len, store->prefix, name) &&
-            snk_glob_matches(pattern, name) && !add_name(found, name))
-            return false;
-    }
-    return true;
-}
-
 /* One page of keys; the cursor moves on, and is "0" after the last. */
-static sneck_status scan_page(snk_redis_store *store, const char *pattern, char cursor[24], names *found,
+static sneck_status scan_page(snk_redis_store *store, const char *pattern, char cursor[24], snk_names *found,
                               sneck_error *error)
 {
-    char scan_pattern[2 * SNK_PREFIX_LENGTH_MAX + 3];
-    make_pattern(store, scan_pattern);
+    char scan_pattern[SNK_NAMES_PATTERN_SIZE];
+    snk_names_pattern(store->prefix, scan_pattern);
     const char *const arguments[] = { "SCAN", cursor, "MATCH", scan_pattern, "COUNT", "1000" };
     snk_redis_call call;
     snk_redis_call *const calls[] = { &call };
@@ -246,8 +185,8 @@ static sneck_status scan_page(snk_redis_store *store, const char *pattern, char 
                      reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
         if (!sound)
             status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer to SCAN makes no sense", store->where);
-        else if (!add_page(store, reply->element[1], pattern, found))
-            status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory, or more than %d locks", NAMES_MAX);
+        else if (!snk_names_add_page(found, reply->element[1], store->prefix, pattern))
+            status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory, or more than %d locks", SNK_NAMES_MAX);
         else
             (void)snk_copy_text(cursor, 24, reply->element[0]->str);
     }
@@ -255,7 +194,7 @@ static sneck_status scan_page(snk_redis_store *store, const char *pattern, char 
     return status;
 }
 
-static sneck_status show_all(snk_redis_store *store, const names *found, snk_view_fn callback, void *context,
+static sneck_status show_all(snk_redis_store *store, const snk_names *found, snk_view_fn callback, void *context,
                              sneck_error *error)
 {
     snk_view *view = snk_view_new();
@@ -263,9 +202,6 @@ static sneck_status show_all(snk_redis_store *store, const names *found, snk_vie
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status = SNECK_OK;
     for (size_t i = 0; i < found->count && status == SNECK_OK; i++) {
-        /* SCAN may tell a key twice, and a lock that is held and waited for has two. */
-        if (i > 0 && strcmp(found->list[i], found->list[i - 1]) == 0)
-            continue;
         status = snk_redis_store_inspect(&store->base, found->list[i], view, error);
         if (status == SNECK_CONFLICT || status == SNECK_INVALID) {
             status = SNECK_OK; /* something else than a lock */
@@ -282,16 +218,15 @@ sneck_status snk_redis_store_list(snk_store *base, const char *pattern, snk_view
                                   sneck_error *error)
 {
     snk_redis_store *store = snk_redis_store_of(base);
-    names found = { .count = 0 };
+    snk_names found = { .count = 0 };
     char cursor[24] = "0";
     sneck_status status = SNECK_OK;
     do {
         status = scan_page(store, pattern, cursor, &found, error);
     } while (status == SNECK_OK && strcmp(cursor, "0") != 0);
-    if (found.count > 0)
-        qsort(found.list, found.count, sizeof *found.list, compare_names);
+    snk_names_sort(&found);
     if (status == SNECK_OK)
         status = show_all(store, &found, callback, context, error);
-    free_names(&found);
+    snk_names_deinit(&found);
     return status == SNECK_OK ? snk_ok(error) : status;
 }
