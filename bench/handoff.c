@@ -1,6 +1,7 @@
 /*
  * Hand-off between two processes: from just before the release in one to the return of the acquire in the other, which
- * has been asleep in it. Against a bare program that does only that, with a futex and two SQLite transactions.
+ * has been asleep in it. Against a bare program that does only that, with a futex and two SQLite transactions: one that
+ * frees the lock, one that takes it.
  */
 #include "bare.h"
 

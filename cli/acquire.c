@@ -24,7 +24,7 @@ static int poll_timeout(int64_t at_ns)
 }
 
 /* Takes the signals that came; the one that is to end the wait, or 0. */
-static int read_signals(const snk_signals *signals)
+static int read_signals(snk_signals *signals)
 {
     int number = 0;
     while ((number = snk_signals_next(signals)) != 0) {
@@ -35,17 +35,17 @@ static int read_signals(const snk_signals *signals)
 }
 
 /* Whoever asks twice does not want to wait for the store's answer either; what it holds of us ends with us. */
-static void leave_if_asked_again(const snk_signals *signals)
+static void leave_if_asked_again(snk_signals *signals)
 {
     int number = snk_signals_next(signals);
     if (snk_signal_ends(number))
-        _exit(SNK_EXIT_SIGNAL + number);
+        _exit(snk_signals_exit(signals, SNK_EXIT_SIGNAL + number));
 }
 
 /* One wait. */
 struct wait {
     snk_lockset *set;
-    const snk_signals *signals;
+    snk_signals *signals;
     snk_waitline line;
     int interrupted; /* the signal that is to end it; 0: none so far */
 };
@@ -109,7 +109,7 @@ static int fail(const snk_cli *cli, const snk_lock_flags *flags, const snk_locks
     return snk_exit_of(status);
 }
 
-int snk_acquire(const snk_cli *cli, const snk_lock_flags *flags, snk_lockset *set, const snk_signals *signals)
+int snk_acquire(const snk_cli *cli, const snk_lock_flags *flags, snk_lockset *set, snk_signals *signals)
 {
     struct wait wait = { .set = set, .signals = signals };
     snk_waitline_init(&wait.line, cli, set->client, SNK_NEVER_NS);

@@ -9,6 +9,6 @@
 #define SNK_ACQUIRED (-1)
 
 /* SNK_ACQUIRED, or the exit code: nothing is held, and it was told why. */
-int snk_acquire(const snk_cli *cli, const snk_lock_flags *flags, snk_lockset *set, const snk_signals *signals);
+int snk_acquire(const snk_cli *cli, const snk_lock_flags *flags, snk_lockset *set, snk_signals *signals);
 
 #endif

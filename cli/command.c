@@ -7,10 +7,12 @@
 #include "completion.h"
 #include "demo.h"
 #include "hold.h"
+#include "latch.h"
 #include "ls.h"
 #include "run.h"
 #include "show.h"
 #include "test.h"
+#include "version.h"
 
 const snk_command snk_commands[] = {
     { &snk_usage_run, snk_cmd_run },
@@ -19,6 +21,8 @@ const snk_command snk_commands[] = {
     { &snk_usage_ls, snk_cmd_ls },
     { &snk_usage_show, snk_cmd_show },
     { &snk_usage_break, snk_cmd_break },
+    { &snk_usage_latch, snk_cmd_latch },
+    { &snk_usage_version, snk_cmd_version },
     { &snk_usage_demo, snk_cmd_demo },
     { &snk_usage_bench, snk_cmd_bench },
     { &snk_usage_completion, snk_cmd_completion },

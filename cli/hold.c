@@ -32,15 +32,15 @@ const snk_usage snk_usage_hold = {
 struct holder {
     const snk_cli *cli;
     const snk_lock_flags *flags;
-    const snk_signals *signals;
+    snk_signals *signals;
     snk_lockset *set;
     int timer_fd;
     int64_t max_hold_at_ns;
     bool stdin_is_watched;
 };
 
-/* To stdout: this is the answer, not talk. */
-static void print_token(const struct holder *holder)
+/* To stdout: this is the answer, not talk. False with errno when nobody can have heard it. */
+static bool print_token(const struct holder *holder)
 {
     const char *name = holder->set->members[0].name;
     uint64_t token = snk_lockset_token(holder->set);
@@ -52,12 +52,12 @@ static void print_token(const struct holder *holder)
         snk_json_uint(&json, "token", token);
         snk_json_close(&json, '}');
         snk_json_end(&json);
-        return;
+    } else {
+        printf("%" PRIu64 " ", token);
+        snk_escape_write(stdout, name);
+        putchar('\n');
     }
-    printf("%" PRIu64 " ", token);
-    snk_escape_write(stdout, name);
-    putchar('\n');
-    fflush(stdout);
+    return fflush(stdout) == 0 && ferror(stdout) == 0;
 }
 
 /* True when stdin has ended. */
@@ -66,16 +66,20 @@ static bool read_stdin(struct holder *holder)
     char bytes[4096];
     ssize_t length = read(STDIN_FILENO, bytes, sizeof bytes);
     if (length < 0 && errno == EIO)
-        holder->stdin_is_watched = false; /* a terminal that is in the hands of others: then only a signal ends us */
+        holder->stdin_is_watched =
+            false; /* a terminal that is in the hands of others, at least until we are continued */
     return length == 0 || (length < 0 && errno != EIO && errno != EINTR && errno != EAGAIN);
 }
 
-static bool was_asked_to_end(const struct holder *holder)
+static bool was_asked_to_end(struct holder *holder)
 {
     bool asked = false;
     int number = 0;
-    while ((number = snk_signals_next(holder->signals)) != 0)
+    while ((number = snk_signals_next(holder->signals)) != 0) {
         asked = asked || snk_signal_ends(number);
+        if (number == SIGCONT)
+            holder->stdin_is_watched = true;
+    }
     return asked;
 }
 
@@ -145,8 +149,10 @@ static int hold_with(struct holder *holder)
     holder->max_hold_at_ns = SNK_NEVER_NS;
     if (holder->flags->max_hold_ms != 0 && holder->flags->max_hold_ms < SNK_NEVER_NS / SNK_NS_PER_MS)
         holder->max_hold_at_ns = snk_time_add(snk_now_ns(), holder->flags->max_hold_ms * SNK_NS_PER_MS);
-    print_token(holder);
-    return release(holder, hold_until_end(holder));
+    if (print_token(holder))
+        return release(holder, hold_until_end(holder));
+    snk_complain(holder->cli, "cannot write to stdout: %s", strerror(errno));
+    return release(holder, SNK_EXIT_INTERNAL);
 }
 
 /* `holder` without its lock. */
@@ -158,8 +164,8 @@ static int hold(struct holder holder, const char *name)
     int code = snk_lock_flags_open(holder.cli, holder.flags, &client);
     if (code != SNK_EXIT_OK)
         return code;
-    sneck_lock_options options = snk_lock_flags_options(holder.flags);
-    sneck_status status = snk_lockset_open(&set, client, &name, 1, &options, &error);
+    snk_lockset_way way = snk_lock_flags_way(holder.flags);
+    sneck_status status = snk_lockset_open(&set, client, &name, 1, &way, &error);
     holder.set = &set;
     if (status == SNECK_OK) {
         code = hold_with(&holder);
@@ -199,5 +205,5 @@ int snk_cmd_hold(const snk_cli *given, int argc, char **argv)
     }
     code = hold(holder, name);
     snk_narrate_exit(&arguments.cli, code);
-    return code;
+    return snk_signals_exit(&signals, code);
 }

@@ -82,7 +82,7 @@ static int start_guard(snk_supervisor *supervisor)
     if (held && !snk_guard_start(&supervisor->guard))
         return fail_start(supervisor, "cannot start the guard");
     if (held && !snk_guard_wait_ready(&supervisor->guard)) {
-        snk_complain(job->cli, "cannot start the guard: it needs /proc/self/exe");
+        snk_complain(job->cli, "cannot start the guard: it has died, or was not ready in time");
         return SNK_EXIT_INTERNAL;
     }
     snk_ending_look(supervisor);

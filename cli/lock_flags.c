@@ -80,9 +80,8 @@ static int refuse(const snk_cli *cli, const sneck_error *error)
 int snk_lock_flags_check(const snk_cli *cli, const snk_lock_flags *flags, const char *const names[], size_t count)
 {
     sneck_error error;
-    if (flags->shared || flags->slots != 0) {
-        snk_complain(cli, "%s is not available yet: this version has exclusive locks only",
-                     flags->shared ? "-s (a shared lock)" : "--slots (a semaphore)");
+    if (flags->shared && flags->slots != 0) {
+        snk_complain(cli, "-s (a shared lock) and --slots (a semaphore) exclude each other");
         return SNK_EXIT_USAGE;
     }
     for (size_t i = 0; i < count; i++) {
@@ -131,7 +130,7 @@ int64_t snk_lock_flags_renew_ms(const snk_lock_flags *flags, int64_t lease_ms)
     return flags->renew_ms != 0 ? flags->renew_ms : lease_ms / 3;
 }
 
-sneck_lock_options snk_lock_flags_options(const snk_lock_flags *flags)
+snk_lockset_way snk_lock_flags_way(const snk_lock_flags *flags)
 {
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.lease_ms = flags->lease_ms;
@@ -140,7 +139,7 @@ sneck_lock_options snk_lock_flags_options(const snk_lock_flags *flags)
     options.owner = SNECK_OWNER_HANDLE;
     options.recovery = flags->recovery;
     options.why = flags->why;
-    return options;
+    return (snk_lockset_way){ .shared = flags->shared, .slots = flags->slots, .options = options };
 }
 
 int snk_lock_flags_open(const snk_cli *cli, const snk_lock_flags *flags, sneck_client **client_out)

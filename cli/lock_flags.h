@@ -8,6 +8,7 @@
 
 #include "base/limits.h"
 #include "exit.h"
+#include "lockset.h"
 #include "options.h"
 #include "sneck.h"
 
@@ -40,17 +41,16 @@ bool snk_lock_flags_parse_recovery(void *options, const char *value, char *probl
 /* Rows for a table of flags. The subcommand's options must begin with a snk_lock_flags. */
 #define SNK_LOCK_FLAG_ROWS                                                                                                \
     { 'x', "exclusive", NULL, "take it for ourselves alone (the default)", SNK_FLAG_IGNORED, 0, 0, 0, NULL },             \
-        { 'e', NULL, NULL, NULL, SNK_FLAG_IGNORED, 0, 0, 0, NULL },                                                       \
-        { 's',                                                                                                            \
-          "shared",                                                                                                       \
-          NULL,                                                                                                           \
-          "share it with other readers (not available yet)",                                                              \
-          SNK_FLAG_SWITCH,                                                                                                \
-          offsetof(snk_lock_flags, shared),                                                                               \
-          0,                                                                                                              \
-          0,                                                                                                              \
-          NULL },                                                                                                         \
-        { 0, "slots",   "N", "at most N at once (not available yet)", SNK_FLAG_NUMBER, offsetof(snk_lock_flags, slots),   \
+        { 'e', NULL, NULL, NULL, SNK_FLAG_IGNORED, 0, 0, 0, NULL }, { 's',                                                \
+                                                                      "shared",                                           \
+                                                                      NULL,                                               \
+                                                                      "share it with others that share it",               \
+                                                                      SNK_FLAG_SWITCH,                                    \
+                                                                      offsetof(snk_lock_flags, shared),                   \
+                                                                      0,                                                  \
+                                                                      0,                                                  \
+                                                                      NULL },                                             \
+        { 0, "slots",   "N", "be one of at most N at once", SNK_FLAG_NUMBER, offsetof(snk_lock_flags, slots),             \
           1, INT32_MAX, NULL },                                                                                           \
         { 'n', "nonblock", NULL, "do not wait", SNK_FLAG_SWITCH, offsetof(snk_lock_flags, nonblock), 0, 0, NULL },        \
         { 0, "nb", NULL, NULL, SNK_FLAG_SWITCH, offsetof(snk_lock_flags, nonblock), 0, 0, NULL },                         \
@@ -129,8 +129,8 @@ int64_t snk_lock_flags_wait_ms(const snk_lock_flags *flags);
 int64_t snk_lock_flags_lease_ms(const snk_cli *cli, const snk_lock_flags *flags);
 int64_t snk_lock_flags_renew_ms(const snk_lock_flags *flags, int64_t lease_ms);
 
-/* As options for the library. */
-sneck_lock_options snk_lock_flags_options(const snk_lock_flags *flags);
+/* How the locks are to be taken. */
+snk_lockset_way snk_lock_flags_way(const snk_lock_flags *flags);
 
 /* Opens the store with what the flags say about the client. SNK_EXIT_OK, or the exit code after a complaint. */
 int snk_lock_flags_open(const snk_cli *cli, const snk_lock_flags *flags, sneck_client **client_out);

@@ -31,6 +31,8 @@ static void put_party(snk_json *json, const char *key, const sneck_party *party)
     snk_json_text(json, "why", party->why);
     snk_json_int(json, "age_ms", party->age_ms);
     snk_json_int(json, "remaining_ms", party->remaining_ms);
+    snk_json_text(json, "mode", party->mode);
+    snk_json_uint(json, "units", party->units);
     snk_json_close(json, '}');
 }
 
@@ -49,6 +51,12 @@ static void put_incident(snk_json *json, const sneck_incident *incident)
 
 static void put_details(snk_json *json, const sneck_info *info)
 {
+    if (info->permits >= 0)
+        snk_json_int(json, "permits", info->permits);
+    snk_json_open(json, "holders", '[');
+    for (size_t i = 0; i < info->holder_count; i++)
+        put_party(json, NULL, &info->holders[i]);
+    snk_json_close(json, ']');
     snk_json_open(json, "waiters", '[');
     for (size_t i = 0; i < info->waiter_count; i++)
         put_party(json, NULL, &info->waiters[i]);

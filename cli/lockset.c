@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "client/tally.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -28,8 +29,33 @@ static sneck_status sort_members(snk_lockset *set, const char *first, sneck_erro
     return snk_ok(error);
 }
 
+static sneck_status open_permit(sneck_client *client, const char *name, const snk_lockset_way *way,
+                                sneck_lock **lock_out, sneck_error *error)
+{
+    sneck_semaphore *semaphore = NULL;
+    sneck_lock_options options;
+    sneck_status status = sneck_semaphore_open(client, name, NULL, &semaphore, error);
+    if (status == SNECK_OK)
+        status = sneck_semaphore_set_permits(semaphore, way->slots, error);
+    sneck_semaphore_free(semaphore);
+    if (status == SNECK_OK)
+        status = snk_lock_options_load(&options, &way->options, &client->settings, error);
+    snk_entry_key key = { .object = SNK_OBJECT_LOCK, .mode = SNK_MODE_PERMIT, .units = 1 };
+    return status == SNECK_OK ? snk_claim_open(client, name, key, &options, lock_out, error) : status;
+}
+
+static sneck_status open_member(sneck_client *client, const char *name, const snk_lockset_way *way,
+                                sneck_lock **lock_out, sneck_error *error)
+{
+    if (way->slots > 0)
+        return open_permit(client, name, way, lock_out, error);
+    if (way->shared)
+        return sneck_read_lock(client, name, &way->options, lock_out, error);
+    return sneck_mutex(client, name, &way->options, lock_out, error);
+}
+
 sneck_status snk_lockset_open(snk_lockset *set, sneck_client *client, const char *const names[], size_t count,
-                              const sneck_lock_options *options, sneck_error *error)
+                              const snk_lockset_way *way, sneck_error *error)
 {
     *set = (snk_lockset){ .client = client, .done_fd = -1 };
     if (count > SNK_RUN_LOCKS_MAX)
@@ -39,7 +65,7 @@ sneck_status snk_lockset_open(snk_lockset *set, sneck_client *client, const char
     set->count = count;
     sneck_status status = sort_members(set, names[0], error);
     for (size_t i = 0; i < count && status == SNECK_OK; i++)
-        status = sneck_mutex(client, set->members[i].name, options, &set->members[i].lock, error);
+        status = open_member(client, set->members[i].name, way, &set->members[i].lock, error);
     if (status != SNECK_OK)
         return status;
     set->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

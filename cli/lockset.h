@@ -40,11 +40,18 @@ typedef enum snk_lockset_state {
     SNK_LOCKSET_FAILED /* set->result says why; nothing is held */
 } snk_lockset_state;
 
+/* How each of them is taken. */
+typedef struct snk_lockset_way {
+    bool shared;   /* beside others that share it */
+    int64_t slots; /* one of so many permits; 0: not a semaphore */
+    sneck_lock_options options;
+} snk_lockset_way;
+
 /*
- * Makes the handles. `names[0]` is the one named first; names must differ (SNECK_INVALID). Close it in any case.
+ * Makes the handles; with `slots`, says how many permits there are. `names[0]` is the one named first; names must differ (SNECK_INVALID). Close it in any case.
  */
 sneck_status snk_lockset_open(snk_lockset *set, sneck_client *client, const char *const names[], size_t count,
-                              const sneck_lock_options *options, sneck_error *error);
+                              const snk_lockset_way *way, sneck_error *error);
 
 /* Releases what is held, and frees the handles. Nothing may be asked for any more. */
 void snk_lockset_close(snk_lockset *set);

@@ -15,8 +15,11 @@
 void snk_pause_end(snk_supervisor *supervisor)
 {
     snk_signals_watch_stop(supervisor->job->signals, true); /* first: from here to the end nothing may stop us */
-    if (snk_signals_continue_waits())
-        return; /* we were stopped once more: that one counts */
+    if (snk_signals_continue_waits()) {
+        /* We were stopped once more: that one counts. Until it is read a TSTP, which takes it away, must stop us. */
+        snk_signals_watch_stop(supervisor->job->signals, false);
+        return;
+    }
     snk_ending_look(supervisor);
     if (supervisor->ending != SNK_ENDING_NONE && snk_supervisor_kills(supervisor))
         return; /* it is being stopped: not continued */

@@ -64,8 +64,8 @@ static int run_with(snk_job job, sneck_client *client)
     sneck_error error;
     snk_lockset set;
     const snk_run_options *options = job.options;
-    sneck_lock_options lock = snk_lock_flags_options(&options->lock);
-    sneck_status status = snk_lockset_open(&set, client, options->names, options->name_count, &lock, &error);
+    snk_lockset_way way = snk_lock_flags_way(&options->lock);
+    sneck_status status = snk_lockset_open(&set, client, options->names, options->name_count, &way, &error);
     int code = snk_exit_of(status);
     if (status != SNECK_OK) {
         snk_report(job.cli, &error);
@@ -96,7 +96,7 @@ static int run(const snk_cli *cli, const snk_run_options *options, char *const *
     sneck_close(client);
     snk_signals_close(&signals);
     snk_narrate_exit(cli, code);
-    return code;
+    return snk_signals_exit(&signals, code);
 }
 
 int snk_cmd_run(const snk_cli *given, int argc, char **argv)

@@ -31,6 +31,14 @@ static void print_head(const sneck_info *info)
         puts(": free");
 }
 
+static void print_way(const sneck_party *party)
+{
+    if (party->units > 0)
+        printf("  %s of %" PRIu32 "\n", party->mode, party->units);
+    else
+        printf("  %s\n", party->mode);
+}
+
 static void print_holder(const sneck_party *holder)
 {
     char party[SNK_PARTY_TEXT_SIZE];
@@ -40,6 +48,7 @@ static void print_holder(const sneck_party *holder)
     printf("\nholder\n  %s  for %s, %s left\n", snk_escape(text, sizeof text, snk_party_text(party, holder)),
            snk_format_duration(age, holder->age_ms), snk_format_duration(left, holder->remaining_ms));
     printf("  owner %s\n", snk_escape(text, sizeof text, holder->owner));
+    print_way(holder);
     if (holder->why[0] != '\0')
         printf("  why   %s\n", snk_escape(text, sizeof text, holder->why));
 }
@@ -91,8 +100,8 @@ static void print(const snk_cli *cli, const sneck_info *info)
         return;
     }
     print_head(info);
-    if (info->held)
-        print_holder(&info->holder);
+    for (size_t i = 0; i < info->holder_count; i++)
+        print_holder(&info->holders[i]);
     if (info->waiter_count > 0)
         print_queue(info);
     if (info->incident_count > 0)

@@ -7,6 +7,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "exit.h"
+
 /* Forwarded, unless the caller had them ignored: then neither we nor the command are to hear of them. */
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH };
 
@@ -18,6 +20,7 @@ static bool is_ignored(int number)
 
 bool snk_signals_open(snk_signals *signals)
 {
+    *signals = (snk_signals){ .fd = -1 };
     struct sigaction ignore = { .sa_handler = SIG_IGN };
     struct sigaction usual = { .sa_handler = SIG_DFL };
     sigemptyset(&signals->watched);
@@ -75,10 +78,24 @@ void snk_signals_watch_stop(snk_signals *signals, bool watch)
         pthread_sigmask(watch ? SIG_BLOCK : SIG_UNBLOCK, &stop, NULL);
 }
 
-int snk_signals_next(const snk_signals *signals)
+int snk_signals_next(snk_signals *signals)
 {
     struct signalfd_siginfo info;
-    return read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info ? (int)info.ssi_signo : 0;
+    if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return 0;
+    if (info.ssi_signo == SIGINT && info.ssi_code == SI_KERNEL) /* by the terminal; kill has other codes */
+        signals->interrupt = SNK_INTERRUPT_OURS;
+    return (int)info.ssi_signo;
+}
+
+int snk_signals_exit(const snk_signals *signals, int code)
+{
+    sigset_t interrupt = only(SIGINT);
+    if (signals->interrupt == SNK_INTERRUPT_NONE || code != SNK_EXIT_SIGNAL + SIGINT || getpgid(getppid()) != getpgrp())
+        return code;
+    kill(signals->interrupt == SNK_INTERRUPT_COMMANDS ? 0 : getpid(), SIGINT);
+    pthread_sigmask(SIG_UNBLOCK, &interrupt, NULL);
+    return code; /* not reached, unless it is ignored */
 }
 
 void snk_signals_restore(const snk_signals *signals)

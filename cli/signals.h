@@ -8,8 +8,16 @@
 #include <signal.h>
 #include <stdbool.h>
 
+/* Who has heard of an INT that was typed on the terminal. */
+typedef enum snk_interrupt {
+    SNK_INTERRUPT_NONE,
+    SNK_INTERRUPT_OURS,    /* our process group */
+    SNK_INTERRUPT_COMMANDS /* the command's, which died of it, and nobody else */
+} snk_interrupt;
+
 typedef struct snk_signals {
     int fd; /* readable while a signal waits; -1: not open */
+    snk_interrupt interrupt;
     sigset_t watched;
     sigset_t original_mask;
     struct sigaction original_pipe;
@@ -30,7 +38,13 @@ bool snk_signals_ignore_interrupt(const snk_signals *signals);
 void snk_signals_watch_stop(snk_signals *signals, bool watch);
 
 /* Takes the next signal that came; 0 when there is none. */
-int snk_signals_next(const snk_signals *signals);
+int snk_signals_next(snk_signals *signals);
+
+/*
+ * The very last thing before exit(code). If an INT was typed, and the one who waits for us is in our own process group (a
+ * script), it must hear of it and see us die of it, or it goes on with what comes next. Then this does not return.
+ */
+int snk_signals_exit(const snk_signals *signals, int code);
 
 /* In a child process just before exec: everything as it was before snk_signals_open. Safe after fork. */
 void snk_signals_restore(const snk_signals *signals);

@@ -34,6 +34,9 @@ static void on_leader_ended(snk_supervisor *supervisor, int status)
     supervisor->leader_ended_at_ns = snk_now_ns();
     supervisor->look_ns = LOOK_NS_MIN;
     snk_child_read_failure(&supervisor->child);
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT && !supervisor->forwarded_interrupt &&
+        snk_terminal_is_of(&supervisor->terminal, supervisor->child.pid))
+        supervisor->job->signals->interrupt = SNK_INTERRUPT_COMMANDS;
     snk_terminal_take_from(&supervisor->terminal, supervisor->child.pid);
 }
 
@@ -72,6 +75,7 @@ static void look_for_stragglers(snk_supervisor *supervisor)
 static void forward(snk_supervisor *supervisor, int number)
 {
     bool insists = number == SIGTERM || (supervisor->leader_ended && snk_signal_ends(number));
+    supervisor->forwarded_interrupt = supervisor->forwarded_interrupt || number == SIGINT;
     if (insists && ++supervisor->asked_to_end > 1)
         number = SIGKILL;
     snk_supervisor_signal(supervisor, number);
@@ -135,8 +139,8 @@ static void sleep_and_act(snk_supervisor *supervisor)
     struct pollfd fds[FD_COUNT];
     fill_fds(supervisor, fds);
     snk_timer_set(supervisor->timer_fd, snk_ending_next_look(supervisor));
-    if (poll(fds, FD_COUNT, -1) < 0)
-        return; /* only EINTR, and no signal has a handler */
+    /* No more than there are: poll refuses a longer list than descriptors may be open. */
+    (void)poll(fds, FD_LOST + supervisor->job->set->count, -1);
     for (size_t i = FD_LOST; i < FD_COUNT; i++) {
         if (fds[i].revents != 0)
             supervisor->stop.is_lost = true;

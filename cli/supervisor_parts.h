@@ -29,7 +29,8 @@ typedef struct snk_supervisor {
     snk_ending ending;
     char loss[160];        /* why, as the library said it; "" when it did not */
     unsigned asked_to_end; /* times */
-    bool was_hung_up;      /* the command was told that it cannot have the terminal */
+    bool forwarded_interrupt;
+    bool was_hung_up; /* the command was told that it cannot have the terminal */
     bool leader_ended;
     bool group_ended;
     int wait_status;

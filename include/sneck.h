@@ -267,11 +267,12 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_multi_lock(sneck_lock *const membe
                                                          sneck_lock **lock_out, sneck_error *error);
 
 /*
- * One hot name spread over `segments` names, "name#0", "name#1" and so on: the mutex that is responsible for a key. All
- * users must agree on the number of segments. The other function makes the multi-lock of all of them.
+ * One hot name spread over several, "name#0", "name#1" and so on: the segment that is responsible for a key, the mutex
+ * of a segment, and the multi-lock of all of them. All users must agree on the number of segments, at most
+ * SNECK_MULTI_MAX. A key has the same segment in every process and version.
  */
-SNECK_API SNECK_MUST_CHECK sneck_status sneck_segment(sneck_client *client, const char *name, unsigned segments,
-                                                      const void *key, size_t key_length,
+SNECK_API unsigned sneck_segment_of(const void *key, size_t key_length, unsigned segments);
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_segment(sneck_client *client, const char *name, unsigned segment,
                                                       const sneck_lock_options *options, sneck_lock **lock_out,
                                                       sneck_error *error);
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_segments_all(sneck_client *client, const char *name, unsigned segments,

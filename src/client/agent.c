@@ -48,7 +48,7 @@ void snk_agent_ask_locked(snk_agent *agent, snk_turn *turn)
     snk_turn_take_locked(turn, &event);
 }
 
-void snk_agent_go_on_locked(snk_agent *agent, snk_turn *turn, bool news)
+void snk_agent_go_on_locked(snk_agent *agent, snk_turn *turn, bool news, const snk_grant *grant)
 {
     if (agent->waiter.interrupted) {
         snk_agent_give_up_locked(agent, turn, SNECK_CANCELED);
@@ -58,7 +58,7 @@ void snk_agent_go_on_locked(snk_agent *agent, snk_turn *turn, bool news)
         .kind = SNK_EVENT_RESUME,
         .waiter = &agent->waiter,
         .news = news || agent->news,
-        .grant = agent->is_granted ? &agent->grant : NULL,
+        .grant = agent->is_granted ? &agent->grant : grant,
     };
     agent->news = false;
     agent->is_granted = false;

@@ -38,8 +38,11 @@ void snk_agent_init(snk_agent *agent, const sneck_lock *lock, const snk_terms *t
 /* The turn in which it asks. Without memory for a hold it is decided at once, and the machine never hears of it. */
 void snk_agent_ask_locked(snk_agent *agent, snk_turn *turn);
 
-/* The turn in which it goes on: takes up what it was called for, or gives up if it was interrupted. */
-void snk_agent_go_on_locked(snk_agent *agent, snk_turn *turn, bool news);
+/*
+ * The turn in which it goes on: takes up what it was called for, or gives up if it was interrupted. `grant`: the store
+ * said that it has granted the claim the lock, or NULL.
+ */
+void snk_agent_go_on_locked(snk_agent *agent, snk_turn *turn, bool news, const snk_grant *grant);
 
 /* The turn in which it stops waiting. */
 void snk_agent_give_up_locked(snk_agent *agent, snk_turn *turn, sneck_status status);

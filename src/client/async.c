@@ -89,7 +89,7 @@ static void acquire_locked(snk_turn *turn, sneck_request *request, bool news)
         snk_turn_take_sends(turn, request->sends, request->send_count);
         request->send_count = 0;
     } else if (request->is_asked) {
-        snk_agent_go_on_locked(agent, turn, news);
+        snk_agent_go_on_locked(agent, turn, news, NULL);
     } else {
         request->is_asked = true;
         snk_agent_ask_locked(agent, turn);

@@ -31,14 +31,17 @@ static sneck_status check_open(sneck_lock *lock, const char *name, sneck_conditi
         return snk_fail(error, SNECK_INVALID, 0, "condition_out is NULL: give the address of a sneck_condition *");
     *condition_out = NULL;
     sneck_status status = snk_lock_check(lock, error);
-    if (status == SNECK_OK && (lock->entry == NULL || lock->entry->key.mode != SNK_MODE_EXCLUSIVE))
-        status = snk_fail(error, SNECK_INVALID, 0,
-                          "a condition needs one lock that is held alone: sneck_mutex, or sneck_write_lock");
-    if (status == SNECK_OK)
-        status = snk_text_check(name, "the condition's name", 1, CONDITION_NAME_LENGTH_MAX, error);
-    if (status == SNECK_OK && strchr(name, '/') != NULL)
-        status = snk_fail(error, SNECK_INVALID, 0, "the condition's name must not have a '/'");
-    if (status == SNECK_OK && strlen(lock->entry->name) + 1 + strlen(name) > SNK_NAME_LENGTH_MAX)
+    if (status != SNECK_OK)
+        return status;
+    if (lock->entry == NULL || lock->entry->key.mode != SNK_MODE_EXCLUSIVE)
+        return snk_fail(error, SNECK_INVALID, 0,
+                        "a condition needs one lock that is held alone: sneck_mutex, or sneck_write_lock");
+    status = snk_text_check(name, "the condition's name", 1, CONDITION_NAME_LENGTH_MAX, error);
+    if (name == NULL || status != SNECK_OK)
+        return status;
+    if (strchr(name, '/') != NULL)
+        return snk_fail(error, SNECK_INVALID, 0, "the condition's name must not have a '/'");
+    if (strlen(lock->entry->name) + 1 + strlen(name) > SNK_NAME_LENGTH_MAX)
         status = snk_fail(error, SNECK_INVALID, 0, "the names of lock and condition are longer than %d bytes together",
                           SNK_NAME_LENGTH_MAX - 1);
     return status == SNECK_OK ? snk_mode_check(lock->client, SNK_MODE_TAKE, error) : status;

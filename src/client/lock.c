@@ -41,7 +41,7 @@ static const snk_entry_key exclusive = { .object = SNK_OBJECT_LOCK, .mode = SNK_
 sneck_status sneck_mutex(sneck_client *client, const char *name, const sneck_lock_options *options,
                          sneck_lock **lock_out, sneck_error *error)
 {
-    sneck_lock_options chosen;
+    sneck_lock_options chosen = SNECK_LOCK_OPTIONS_INIT;
     sneck_status status = check_new(client, name, options, &chosen, lock_out, error);
     return status == SNECK_OK ? snk_single_new(client, name, &exclusive, &chosen, lock_out, error) : status;
 }
@@ -49,7 +49,7 @@ sneck_status sneck_mutex(sneck_client *client, const char *name, const sneck_loc
 sneck_status sneck_write_lock(sneck_client *client, const char *name, const sneck_lock_options *options,
                               sneck_lock **lock_out, sneck_error *error)
 {
-    sneck_lock_options chosen;
+    sneck_lock_options chosen = SNECK_LOCK_OPTIONS_INIT;
     sneck_status status = check_new(client, name, options, &chosen, lock_out, error);
     if (status == SNECK_OK)
         status = snk_mode_check(client, SNK_MODE_SHARED, error);
@@ -63,7 +63,7 @@ sneck_status sneck_write_lock(sneck_client *client, const char *name, const snec
 sneck_status sneck_read_lock(sneck_client *client, const char *name, const sneck_lock_options *options,
                              sneck_lock **lock_out, sneck_error *error)
 {
-    sneck_lock_options chosen;
+    sneck_lock_options chosen = SNECK_LOCK_OPTIONS_INIT;
     sneck_status status = check_new(client, name, options, &chosen, lock_out, error);
     if (status == SNECK_OK)
         status = snk_mode_check(client, SNK_MODE_SHARED, error);
@@ -109,7 +109,9 @@ sneck_status sneck_acquire_for(sneck_lock *lock, int64_t wait_ms, int64_t lease_
 
 sneck_status sneck_release(sneck_lock *lock, sneck_error *error)
 {
-    if (lock != NULL && lock->client != NULL && snk_forkmark_is_child(&lock->client->fork))
+    if (lock == NULL)
+        return snk_lock_check(lock, error);
+    if (lock->client != NULL && snk_forkmark_is_child(&lock->client->fork))
         return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     sneck_status status = snk_lock_check(lock, error);
     return status == SNECK_OK ? lock->ops->release(lock, error) : status;

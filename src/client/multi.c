@@ -262,11 +262,11 @@ static sneck_status check_members(sneck_lock *const members[], size_t count, sne
 sneck_status snk_multi_new(sneck_lock *const members[], size_t count, bool owns_members, sneck_lock **lock_out,
                            sneck_error *error)
 {
-    multi *self = calloc(1, sizeof *self + count * sizeof self->members[0]);
+    multi *self = calloc(1, sizeof *self + count * sizeof(sneck_lock *));
     if (self == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for a lock of %zu", count);
-    memcpy(self->members, members, count * sizeof self->members[0]);
-    qsort(self->members, count, sizeof self->members[0], compare);
+    memcpy(self->members, members, count * sizeof(sneck_lock *));
+    qsort(self->members, count, sizeof(sneck_lock *), compare);
     (void)pthread_mutex_init(&self->mutex, NULL);
     self->base.ops = &multi_ops;
     self->count = count;

@@ -140,8 +140,10 @@ static sneck_status acquire(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms,
 {
     readers *self = readers_of(lock);
     reader *own = find_own(self);
-    sneck_status status = own != NULL ? SNECK_OK : add_own(self, &own, error);
-    if (status != SNECK_OK)
+    sneck_status status = SNECK_OK;
+    if (own == NULL)
+        status = add_own(self, &own, error);
+    if (own == NULL)
         return status;
     acquiring call = { .self = self, .own = own };
     own->handle->beside = stand_beside(lock->client, self->name, own->owner);
@@ -157,9 +159,11 @@ static sneck_status release(sneck_lock *lock, sneck_error *error)
 {
     readers *self = readers_of(lock);
     reader *own = find_own(self);
-    sneck_status status = own != NULL ? SNECK_OK : add_own(self, &own, error);
+    sneck_status status = SNECK_OK;
     /* Without levels of this handle there may be some of another handle on the same name: the machine knows. */
-    if (status != SNECK_OK)
+    if (own == NULL)
+        status = add_own(self, &own, error);
+    if (own == NULL)
         return status;
     status = own->handle->ops->release(own->handle, error);
     drop_if_done(self, own);
@@ -188,7 +192,8 @@ static void interrupt(sneck_lock *lock)
 static snk_possession look(const sneck_lock *lock)
 {
     const reader *own = find_own(readers_of(lock));
-    return own == NULL ? (snk_possession){ 0 } : snk_single_look(own->handle);
+    snk_possession nothing = { 0 };
+    return own == NULL ? nothing : snk_single_look(own->handle);
 }
 
 static int lost_fd(sneck_lock *lock)
@@ -200,9 +205,10 @@ static int lost_fd(sneck_lock *lock)
 static void free_readers(sneck_lock *lock)
 {
     readers *self = readers_of(lock);
-    for (snk_link *link = snk_list_first(&self->list); link != NULL; link = snk_list_first(&self->list)) {
+    snk_link *next = NULL;
+    for (snk_link *link = snk_list_first(&self->list); link != NULL; link = next) {
+        next = snk_list_next(&self->list, link);
         reader *left = SNK_CONTAINER(link, reader, link);
-        snk_list_remove(link);
         sneck_lock_free(left->handle);
         free(left);
     }

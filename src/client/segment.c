@@ -31,20 +31,19 @@ static uint64_t hash_of(const unsigned char *key, size_t length)
     return hash ^ hash >> 32;
 }
 
-sneck_status sneck_segment(sneck_client *client, const char *name, unsigned segments, const void *key,
-                           size_t key_length, const sneck_lock_options *options, sneck_lock **lock_out,
-                           sneck_error *error)
+unsigned sneck_segment_of(const void *key, size_t key_length, unsigned segments)
+{
+    return key == NULL || segments == 0 ? 0 : (unsigned)(hash_of(key, key_length) % segments);
+}
+
+sneck_status sneck_segment(sneck_client *client, const char *name, unsigned segment, const sneck_lock_options *options,
+                           sneck_lock **lock_out, sneck_error *error)
 {
     if (lock_out == NULL)
         return snk_fail(error, SNECK_INVALID, 0, "lock_out is NULL: give the address of a sneck_lock *");
     *lock_out = NULL;
-    sneck_status status = check_segments(name, segments, error);
-    if (status == SNECK_OK && key == NULL && key_length > 0)
-        status = snk_fail(error, SNECK_INVALID, 0, "the key is NULL: give the bytes that choose the segment");
-    if (status != SNECK_OK)
-        return status;
-    unsigned segment = (unsigned)(hash_of(key, key_length) % segments);
-    return open_segment(client, name, segment, options, lock_out, error);
+    sneck_status status = check_segments(name, segment + 1, error);
+    return status == SNECK_OK ? open_segment(client, name, segment, options, lock_out, error) : status;
 }
 
 sneck_status sneck_segments_all(sneck_client *client, const char *name, unsigned segments,

@@ -135,7 +135,7 @@ sneck_status sneck_semaphore_available(sneck_semaphore *semaphore, int64_t *coun
     if (count_out == NULL)
         return snk_fail(error, SNECK_INVALID, 0, "count_out is NULL: give the address of an int64_t");
     *count_out = 0;
-    snk_tallied tallied;
+    snk_tallied tallied = { 0 };
     sneck_status status = check(semaphore, error);
     if (status == SNECK_OK)
         status = count(semaphore, SNK_TALLY_READ, 0, &tallied, error);
@@ -227,7 +227,9 @@ sneck_status sneck_semaphore_acquire(sneck_semaphore *semaphore, uint32_t units,
         status = snk_wait_check(wait_ms, error);
     if (status == SNECK_OK && (units < 1 || units > INT32_MAX))
         status = snk_fail(error, SNECK_INVALID, 0, "%u units: give 1 to %d", units, INT32_MAX);
-    return status == SNECK_OK ? acquire(semaphore, units, wait_ms, permit_out, error) : status;
+    if (semaphore == NULL || status != SNECK_OK)
+        return status;
+    return acquire(semaphore, units, wait_ms, permit_out, error);
 }
 
 sneck_status sneck_semaphore_drain(sneck_semaphore *semaphore, sneck_permit **permit_out, sneck_error *error)
@@ -238,7 +240,9 @@ sneck_status sneck_semaphore_drain(sneck_semaphore *semaphore, sneck_permit **pe
     if (status == SNECK_OK && !semaphore->leased)
         status = snk_fail(error, SNECK_INVALID, 0,
                           "a plain semaphore is drained by sneck_semaphore_set_permits(semaphore, 0, error)");
-    return status == SNECK_OK ? acquire(semaphore, 0, 0, permit_out, error) : status;
+    if (semaphore == NULL || status != SNECK_OK)
+        return status;
+    return acquire(semaphore, 0, 0, permit_out, error);
 }
 
 static sneck_status give_back_plain(sneck_permit *permit, sneck_error *error)

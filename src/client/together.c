@@ -122,11 +122,12 @@ void snk_try_together(sneck_lock *const locks[], size_t count, sneck_error resul
     sneck_client *client = locks[0]->client;
     sneck_error trouble;
     attempts *all = malloc(sizeof *all);
-    sneck_status status = all != NULL ? snk_client_start(client, &trouble)
-                                      : snk_fail(&trouble, SNECK_NO_MEMORY, 0, "out of memory for %zu locks", count);
+    sneck_status status = snk_client_start(client, &trouble);
+    if (status == SNECK_OK && all == NULL)
+        status = snk_fail(&trouble, SNECK_NO_MEMORY, 0, "out of memory for %zu locks", count);
     if (status == SNECK_OK)
         status = snk_client_enter(client, &trouble);
-    if (status != SNECK_OK) {
+    if (all == NULL || status != SNECK_OK) {
         for (size_t i = 0; i < count; i++)
             results[i] = trouble;
         free(all);

@@ -12,9 +12,12 @@ typedef struct wait {
     sneck_lock *lock;
     snk_agent agent;
     int64_t until_ns;
-    uint64_t ticket;  /* of the claim that the thread waits with; 0: it waits for others of this process only */
-    bool news;        /* the store said that there may be some */
-    int cancel_state; /* the caller's */
+    uint64_t ticket; /* of the claim that the thread waits with; 0: it waits for others of this process only */
+    snk_id claim;    /* with which it waits then */
+    bool news;       /* the store said that there may be some */
+    bool is_granted; /* namely that the claim was granted the lock: `grant` */
+    snk_grant grant;
+    int cancel_state;          /* the caller's */
     const snk_wait_hook *hook; /* NULL: none, or called */
     snk_wait_record record;    /* of a thread, while it waits */
     bool is_recorded;
@@ -33,6 +36,7 @@ static bool begin_sleep_locked(wait *self)
 {
     const snk_seek *seek = &self->agent.waiter.seek;
     self->ticket = is_registered(seek) ? seek->ticket : 0;
+    self->claim = seek->claim;
     return snk_parking_begin(&self->agent.parking);
 }
 
@@ -96,6 +100,14 @@ static void sleep_cancellably(wait *self)
     pthread_cleanup_pop(0);
 }
 
+/* The news may be that the claim was granted the lock: then nothing has to be asked. */
+static void look_for_grant(wait *self)
+{
+    snk_store *store = self->lock->client->store;
+    self->is_granted =
+        self->news && store->ops->find_grant != NULL && store->ops->find_grant(store, &self->claim, &self->grant);
+}
+
 /* One round: goes on, or gives up, or sleeps and then goes on. True when it is decided. */
 static bool go_round(wait *self)
 {
@@ -109,10 +121,11 @@ static bool go_round(wait *self)
     else if (snk_now_ns() >= self->until_ns)
         snk_agent_give_up_locked(&self->agent, &turn, SNECK_TIMEOUT);
     else if (self->news || self->agent.news || self->agent.waiter.interrupted || !begin_sleep_locked(self))
-        snk_agent_go_on_locked(&self->agent, &turn, self->news);
+        snk_agent_go_on_locked(&self->agent, &turn, self->news, self->is_granted ? &self->grant : NULL);
     else
         sleeps = true;
     self->news = false;
+    self->is_granted = false;
     bool decided = self->agent.waiter.decided;
     if (decided)
         snk_agent_end_locked(&self->agent, entry);
@@ -120,6 +133,7 @@ static bool go_round(wait *self)
     if (sleeps) {
         sleep_cancellably(self);
         snk_parking_end(&self->agent.parking);
+        look_for_grant(self);
         return false;
     }
     snk_turn_end(&turn);
@@ -201,6 +215,7 @@ sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t 
     wait self;
     self.lock = lock;
     self.news = false;
+    self.is_granted = false;
     self.hook = hook;
     self.is_recorded = false;
     snk_agent_init(&self.agent, lock, terms, wait_ms);

@@ -37,8 +37,7 @@ static void set_tcp_options(int fd, const snk_redis_settings *settings)
 
 static sneck_status fail_connect(const snk_redis_settings *settings, int cause, sneck_error *error)
 {
-    return snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: cannot connect: %s", settings->where,
-                    snk_redis_errno_text(cause));
+    return snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: cannot connect: %s", settings->where, snk_errno_text(cause));
 }
 
 /* Connects a new socket, or returns -1 and its errno in *cause_out. */

@@ -42,7 +42,7 @@ static sneck_status send_all(const snk_redis_greeter *peer, const char *data, si
         if (count < 0)
             return SNECK_UNAVAILABLE;
         if (count == 0 && !snk_redis_poll(peer->wire->fd, POLLOUT, peer->stop_fd, peer->until_ns))
-            return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "redis: the server does not read");
+            return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the server does not read", peer->settings->where);
         data += count;
         length -= (size_t)count;
     }
@@ -146,6 +146,8 @@ sneck_status snk_redis_greet(const snk_redis_greeter *peer, snk_redis_greeting *
     sneck_error send_error;
     /* A server without room answers before it has read anything, and hangs up: hear it out even if sending failed. */
     sneck_status sent = send_steps(peer, steps, count, &send_error);
+    if (sent == SNECK_NO_MEMORY)
+        return snk_fail_as(error, &send_error); /* the server has no reason to say anything */
     for (size_t i = 0; i < count; i++) {
         redisReply *reply;
         sneck_status status = receive_reply(peer, &reply, error);

@@ -4,9 +4,9 @@
 
 #include "base/error.h"
 
-static bool refuse(sneck_error *error, const char *what)
+static bool refuse(const snk_redis_measure *measure, sneck_error *error, const char *what)
 {
-    snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: refused a reply: %s", what);
+    snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: refused a reply: %s", measure->where, what);
     return false;
 }
 
@@ -49,16 +49,16 @@ static bool begin_array(snk_redis_measure *measure, sneck_error *error)
 {
     size_t count;
     if (!parse_count(measure, SNK_REDIS_REPLY_ELEMENTS_MAX, &count))
-        return refuse(error, "an array with too many elements");
+        return refuse(measure, error, "an array with too many elements");
     measure->elements += count;
     if (measure->elements > SNK_REDIS_REPLY_ELEMENTS_MAX)
-        return refuse(error, "too many elements");
+        return refuse(measure, error, "too many elements");
     if (count == 0) {
         end_element(measure);
         return true;
     }
     if (measure->depth == SNK_REDIS_REPLY_DEPTH_MAX)
-        return refuse(error, "arrays nested too deep");
+        return refuse(measure, error, "arrays nested too deep");
     measure->left[measure->depth++] = count;
     return true;
 }
@@ -67,10 +67,10 @@ static bool begin_bulk(snk_redis_measure *measure, sneck_error *error)
 {
     size_t count;
     if (!parse_count(measure, SNK_REDIS_REPLY_BYTES_MAX, &count))
-        return refuse(error, "a string that is too long");
+        return refuse(measure, error, "a string that is too long");
     measure->bytes += count;
     if (measure->bytes > SNK_REDIS_REPLY_BYTES_MAX)
-        return refuse(error, "too many bytes");
+        return refuse(measure, error, "too many bytes");
     if (measure->header[1] == '-')
         end_element(measure);
     else
@@ -82,7 +82,7 @@ static bool begin_bulk(snk_redis_measure *measure, sneck_error *error)
 static bool end_line(snk_redis_measure *measure, sneck_error *error)
 {
     if (measure->line_length < 2)
-        return refuse(error, "an empty line");
+        return refuse(measure, error, "an empty line");
     bool fine = true;
     switch (measure->header[0]) {
     case '+':
@@ -97,7 +97,7 @@ static bool end_line(snk_redis_measure *measure, sneck_error *error)
         fine = begin_array(measure, error);
         break;
     default:
-        fine = refuse(error, "the server does not speak RESP2");
+        fine = refuse(measure, error, "the server does not speak RESP2");
         break;
     }
     measure->line_length = 0;
@@ -133,7 +133,7 @@ bool snk_redis_measure_feed(snk_redis_measure *measure, const char *data, size_t
             bool whole;
             taken = take_line(measure, data, length, &whole);
             if (measure->line_length > SNK_REDIS_REPLY_LINE_MAX || measure->bytes > SNK_REDIS_REPLY_BYTES_MAX)
-                return refuse(error, "a line that is too long");
+                return refuse(measure, error, "a line that is too long");
             if (whole && !end_line(measure, error))
                 return false;
         }
@@ -143,11 +143,11 @@ bool snk_redis_measure_feed(snk_redis_measure *measure, const char *data, size_t
     return true;
 }
 
-sneck_status snk_redis_parser_init(snk_redis_parser *parser, sneck_error *error)
+sneck_status snk_redis_parser_init(snk_redis_parser *parser, const char *where, sneck_error *error)
 {
-    *parser = (snk_redis_parser){ .reader = redisReaderCreate() };
+    *parser = (snk_redis_parser){ .reader = redisReaderCreate(), .measure = { .where = where } };
     if (parser->reader == NULL)
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "redis: no memory for a reader");
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "%s: no memory for a reader", where);
     return SNECK_OK;
 }
 
@@ -164,7 +164,7 @@ bool snk_redis_parser_feed(snk_redis_parser *parser, const char *data, size_t le
         return false;
     if (redisReaderFeed(parser->reader, data, length) == REDIS_OK)
         return true;
-    snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: %s", parser->reader->errstr);
+    snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: %s", parser->measure.where, parser->reader->errstr);
     return false;
 }
 
@@ -173,7 +173,7 @@ bool snk_redis_parser_next(snk_redis_parser *parser, redisReply **reply_out, sne
     void *reply = NULL;
     *reply_out = NULL;
     if (redisReaderGetReply(parser->reader, &reply) != REDIS_OK) {
-        snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: %s", parser->reader->errstr);
+        snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: %s", parser->measure.where, parser->reader->errstr);
         return false;
     }
     *reply_out = reply;

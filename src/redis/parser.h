@@ -17,6 +17,7 @@
 
 /* Where the measuring stands in the stream of bytes. */
 typedef struct snk_redis_measure {
+    const char *where;                      /* borrowed; the server, for messages */
     char header[SNK_REDIS_HEADER_SIZE];     /* the beginning of the line that is being read */
     size_t line_length;                     /* bytes of that line so far */
     size_t skip;                            /* bytes of a bulk string, with its CR LF, that are still to come */
@@ -34,7 +35,8 @@ typedef struct snk_redis_parser {
 /* Measures bytes: false when a reply is no RESP2 or is beyond a limit of base/limits.h. */
 bool snk_redis_measure_feed(snk_redis_measure *measure, const char *data, size_t length, sneck_error *error);
 
-sneck_status snk_redis_parser_init(snk_redis_parser *parser, sneck_error *error);
+/* `where` names the server in messages; it is borrowed. */
+sneck_status snk_redis_parser_init(snk_redis_parser *parser, const char *where, sneck_error *error);
 void snk_redis_parser_deinit(snk_redis_parser *parser);
 
 /* Takes bytes. False: the stream is unusable from here on, `error` says why. */

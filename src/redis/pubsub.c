@@ -86,7 +86,7 @@ static sneck_status connect_wire(snk_redis_pubsub *pubsub, snk_redis_greeting *g
     sneck_status status = snk_redis_wire_open(&pubsub->wire, pubsub->settings, pubsub->stop_fd, until_ns, error);
     if (status != SNECK_OK)
         return status;
-    status = snk_redis_parser_init(&pubsub->parser, error);
+    status = snk_redis_parser_init(&pubsub->parser, pubsub->settings->where, error);
     if (status == SNECK_OK) {
         snk_redis_greeter greeter = { .wire = &pubsub->wire,
                                       .parser = &pubsub->parser,

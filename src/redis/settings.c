@@ -123,12 +123,6 @@ void snk_redis_settings_deinit(snk_redis_settings *settings)
     *settings = (snk_redis_settings){ 0 };
 }
 
-const char *snk_redis_errno_text(int cause)
-{
-    const char *text = strerrordesc_np(cause);
-    return text != NULL ? text : "unknown error";
-}
-
 void snk_redis_log(const snk_redis_settings *settings, sneck_log_level level, const char *format, ...)
 {
     if (settings->listener.log == NULL)

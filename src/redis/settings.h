@@ -27,9 +27,6 @@ typedef struct snk_redis_settings {
 sneck_status snk_redis_settings_init(snk_redis_settings *settings, const snk_redis_config *config, sneck_error *error);
 void snk_redis_settings_deinit(snk_redis_settings *settings);
 
-/* What an errno means; unlike strerror for any number of threads, in the words of the C locale. */
-const char *snk_redis_errno_text(int cause);
-
 /* Hands a line to the listener's log, if it has one. */
 void snk_redis_log(const snk_redis_settings *settings, sneck_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -183,7 +183,7 @@ void snk_redis_enter_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t 
     if (conn->state == SNK_REDIS_UP) {
         if (stream_locked(conn, call, now))
             return;
-        snk_fail(&error, SNECK_NO_MEMORY, ENOMEM, "redis: no memory to send a command");
+        snk_fail(&error, SNECK_NO_MEMORY, ENOMEM, "%s: no memory to send a command", conn->settings->where);
         settle_not_sent_locked(conn, call, &error, finish);
         return;
     }
@@ -192,7 +192,7 @@ void snk_redis_enter_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t 
     conn->queued++;
     if (snk_redis_wake_thread_locked(conn))
         return;
-    snk_fail(&error, SNECK_NO_MEMORY, EAGAIN, "redis: cannot start a thread");
+    snk_fail(&error, SNECK_NO_MEMORY, EAGAIN, "%s: cannot start a thread", conn->settings->where);
     snk_redis_fail_queue_locked(conn, &error, finish);
 }
 
@@ -213,7 +213,7 @@ void snk_redis_stream_queue_locked(snk_redis_conn *conn, int64_t now, snk_redis_
         if (stream_locked(conn, call, now))
             continue;
         sneck_error error;
-        snk_fail(&error, SNECK_NO_MEMORY, ENOMEM, "redis: no memory to send a command");
+        snk_fail(&error, SNECK_NO_MEMORY, ENOMEM, "%s: no memory to send a command", conn->settings->where);
         settle_not_sent_locked(conn, call, &error, finish);
     }
 }

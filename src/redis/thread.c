@@ -18,7 +18,7 @@ static sneck_status connect_wire(snk_redis_conn *conn, snk_redis_greeting *greet
     sneck_status status = snk_redis_wire_open(&conn->wire, conn->settings, conn->stop_fd, until_ns, error);
     if (status != SNECK_OK)
         return status;
-    status = snk_redis_parser_init(&conn->parser, error);
+    status = snk_redis_parser_init(&conn->parser, conn->settings->where, error);
     if (status == SNECK_OK) {
         snk_redis_greeter greeter = { .wire = &conn->wire,
                                       .parser = &conn->parser,

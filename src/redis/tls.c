@@ -22,7 +22,7 @@ static void last_reason(char *text, size_t size)
     if (code != 0)
         ERR_error_string_n(code, text, size);
     else
-        snk_copy_text(text, size, errno != 0 ? snk_redis_errno_text(errno) : "the server ended the connection");
+        snk_copy_text(text, size, errno != 0 ? snk_errno_text(errno) : "the server ended the connection");
     ERR_clear_error();
 }
 
@@ -87,7 +87,7 @@ static sneck_status load_files(const snk_redis_tls *tls, SSL_CTX *context, sneck
         last_reason(reason, sizeof reason);
         return snk_fail(error, SNECK_DENIED, errno, "redis: ca=%.80s cannot be used: %s", tls->ca, reason);
     }
-    if (!has_ca)
+    if (!has_ca && !tls->verify_none) /* some hundred certificates, for nothing */
         SSL_CTX_set_default_verify_paths(context);
     if (tls->cert == NULL || tls->cert[0] == '\0')
         return SNECK_OK;
@@ -176,9 +176,15 @@ static SSL *make_session(const snk_redis_tls_peer *peer)
     BIO_set_data(bio, (void *)(intptr_t)peer->fd);
     BIO_set_init(bio, 1);
     SSL_set_bio(session, bio, bio);
+    SSL_set_app_data(session, (void *)(uintptr_t)peer->where);
     SSL_set_connect_state(session);
     SSL_set_quiet_shutdown(session, 1);
     return session;
+}
+
+static const char *where_of(const SSL *session)
+{
+    return SSL_get_app_data(session);
 }
 
 static sneck_status explain(SSL *session, sneck_error *error)
@@ -188,11 +194,11 @@ static sneck_status explain(SSL *session, sneck_error *error)
     long verdict = SSL_get_verify_result(session);
     if (verdict != X509_V_OK && SSL_get_verify_mode(session) != SSL_VERIFY_NONE) {
         ERR_clear_error();
-        return snk_fail(error, SNECK_DENIED, 0, "redis: the certificate of the server is refused: %s",
+        return snk_fail(error, SNECK_DENIED, 0, "%s: the certificate of the server is refused: %s", where_of(session),
                         X509_verify_cert_error_string(verdict));
     }
     last_reason(reason, sizeof reason);
-    return snk_fail(error, SNECK_UNAVAILABLE, saved, "redis: TLS failed: %s", reason);
+    return snk_fail(error, SNECK_UNAVAILABLE, saved, "%s: TLS failed: %s", where_of(session), reason);
 }
 
 sneck_status snk_redis_tls_connect(const snk_redis_tls_peer *peer, SSL **session_out, sneck_error *error)
@@ -201,7 +207,7 @@ sneck_status snk_redis_tls_connect(const snk_redis_tls_peer *peer, SSL **session
     SSL *session = make_session(peer);
     if (session == NULL) {
         ERR_clear_error();
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "redis: no TLS session");
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "%s: no TLS session", peer->where);
     }
     for (;;) {
         errno = 0;
@@ -217,7 +223,8 @@ sneck_status snk_redis_tls_connect(const snk_redis_tls_peer *peer, SSL **session
         short events = want == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT;
         if (!snk_redis_poll(peer->fd, events, peer->stop_fd, peer->until_ns)) {
             SSL_free(session);
-            return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "redis: the server does not answer the TLS greeting");
+            return snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the server does not answer the TLS greeting",
+                            peer->where);
         }
     }
     *session_out = session;
@@ -237,7 +244,7 @@ static ssize_t judge(SSL *session, int result, sneck_error *error)
         return 0;
     if (want == SSL_ERROR_ZERO_RETURN) {
         ERR_clear_error();
-        snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: the server closed the connection");
+        snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the server closed the connection", where_of(session));
         return -1;
     }
     explain(session, error);

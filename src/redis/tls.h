@@ -16,7 +16,8 @@ void snk_redis_tls_context_free(SSL_CTX *context);
 
 typedef struct snk_redis_tls_peer {
     SSL_CTX *context;
-    const char *host; /* whose certificate it must be, and what SNI says */
+    const char *host;  /* whose certificate it must be, and what SNI says */
+    const char *where; /* for messages; stays as long as the session */
     bool verify;
     int fd;      /* borrowed */
     int stop_fd; /* readable: give up */

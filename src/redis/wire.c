@@ -37,12 +37,14 @@ sneck_status snk_redis_wire_open(snk_redis_wire *wire, const snk_redis_settings 
                                  int64_t until_ns, sneck_error *error)
 {
     int fd;
+    wire->where = settings->where;
     sneck_status status = snk_redis_dial(settings, stop_fd, until_ns, &fd, error);
     if (status != SNECK_OK)
         return status;
     if (settings->tls != NULL) {
         snk_redis_tls_peer peer = { .context = settings->tls,
                                     .host = settings->host,
+                                    .where = settings->where,
                                     .verify = settings->tls_verify,
                                     .fd = fd,
                                     .stop_fd = stop_fd,
@@ -72,10 +74,10 @@ void snk_redis_wire_hang_up(snk_redis_wire *wire)
     shutdown(fd_of(wire), SHUT_RD);
 }
 
-static ssize_t fail_errno(const char *what, sneck_error *error)
+static ssize_t fail_errno(const snk_redis_wire *wire, const char *what, sneck_error *error)
 {
     int cause = errno;
-    snk_fail(error, SNECK_UNAVAILABLE, cause, "redis: %s: %s", what, snk_redis_errno_text(cause));
+    snk_fail(error, SNECK_UNAVAILABLE, cause, "%s: %s: %s", wire->where, what, snk_errno_text(cause));
     return -1;
 }
 
@@ -94,7 +96,7 @@ ssize_t snk_redis_wire_send(snk_redis_wire *wire, const char *data, size_t lengt
     }
     ssize_t count = send(fd_of(wire), data, length, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (count < 0)
-        return is_passing(errno) ? 0 : fail_errno("sending failed", error);
+        return is_passing(errno) ? 0 : fail_errno(wire, "sending failed", error);
     return count;
 }
 
@@ -102,11 +104,11 @@ static ssize_t receive_plain(const snk_redis_wire *wire, char *data, size_t size
 {
     ssize_t count = recv(fd_of(wire), data, size, flags);
     if (count == 0) {
-        snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: the server closed the connection");
+        snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the server closed the connection", wire->where);
         return -1;
     }
     if (count < 0)
-        return is_passing(errno) ? 0 : fail_errno("receiving failed", error);
+        return is_passing(errno) ? 0 : fail_errno(wire, "receiving failed", error);
     return count;
 }
 

@@ -15,6 +15,7 @@
 
 typedef struct snk_redis_wire {
     _Atomic int fd;            /* -1: closed. Atomic for abandon, which reads it in a forked child. */
+    const char *where;         /* borrowed from the settings of the server; for messages */
     SSL *tls;                  /* owned; NULL without TLS */
     pthread_mutex_t tls_mutex; /* around each use of `tls`, which is not for two threads; nothing else is taken in it */
 } snk_redis_wire;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/duration.h"
 #include "base/error.h"
 
 sneck_status snk_setting_choose(const snk_url *url, const char *key, const char *const words[], int *choice_out,
@@ -35,6 +36,29 @@ sneck_status snk_setting_number(const char *text, const char *what, long least, 
         return snk_fail(error, SNECK_INVALID, 0, "%s in the store's URL is a number from %ld to %ld", what, least,
                         most);
     *number_out = number;
+    return SNECK_OK;
+}
+
+sneck_status snk_setting_time(const snk_url *url, const char *key, int64_t most_ms, int64_t *ms_out, sneck_error *error)
+{
+    const char *value = snk_url_value(url, key);
+    if (value == NULL)
+        return SNECK_OK;
+    size_t digits = strspn(value, "0123456789");
+    bool is_bare = value[digits] == '\0';
+    bool has_unit = !is_bare && strpbrk(value, "smh") != NULL;
+    int64_t ms = 0;
+    /* A bare number of seconds is a thousand times one of milliseconds. */
+    bool is_time = (is_bare || has_unit) && snk_duration_parse_ms(value, &ms);
+    if (is_bare)
+        ms /= 1000;
+    if (!is_time || ms < 1 || ms > most_ms)
+        return snk_fail(
+            error, SNECK_INVALID, 0,
+            "%s=%.40s in the store's URL: it is a time from 1ms to %lldms, such as 500ms or 2s; a bare number "
+            "is milliseconds",
+            key, value, (long long)most_ms);
+    *ms_out = ms;
     return SNECK_OK;
 }
 

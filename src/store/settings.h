@@ -10,7 +10,14 @@
 sneck_status snk_setting_choose(const snk_url *url, const char *key, const char *const words[], int *choice_out,
                                 sneck_error *error);
 
-/* `what` names it in the message: "timeout= (milliseconds)". */
+/*
+ * A time in ms: a bare number, or with a unit as durations have it (250ms 1.5s 1m). *ms_out stays as it is when the key is
+ * not given.
+ */
+sneck_status snk_setting_time(const snk_url *url, const char *key, int64_t most_ms, int64_t *ms_out,
+                              sneck_error *error);
+
+/* `what` names it in the message: "the database after the host". */
 sneck_status snk_setting_number(const char *text, const char *what, long least, long most, long *number_out,
                                 sneck_error *error);
 

@@ -102,6 +102,11 @@ typedef struct snk_store_ops {
      * A cancellation point. Returns true when the store has news.
      */
     bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
+    /*
+     * For whoever was told so by `wait`: whether the news is that this claim was granted the lock. No I/O; false when
+     * that is not known. NULL where grants are announced by snk_news_fn, or not at all.
+     */
+    bool (*find_grant)(snk_store *store, const snk_id *claim, snk_grant *grant_out);
     sneck_status (*inspect)(snk_store *store, const char *name, snk_view *view, sneck_error *error);
     sneck_status (*list)(snk_store *store, const char *pattern, snk_view_fn callback, void *context,
                          sneck_error *error);

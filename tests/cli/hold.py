@@ -124,8 +124,17 @@ def test_fair_waiters_get_it_in_their_order():
     same(tokens, sorted(tokens))
 
 
+def test_a_token_that_cannot_be_written_is_70():
+    for flags in ([], ["--json"]):
+        with open("/dev/full", "w") as full:
+            process = start(*flags, "door", stdout=full)
+            same(process.wait(), 70)
+        assert "stdout" in process.stderr.read()
+        assert is_free("door")
+
+
 def test_wrong_usage_is_64():
-    for arguments in ([], ["a", "b"], ["--lease", "soon", "a"], ["--also", "b", "a"], ["-s", "a"], [""], ["a\nb"]):
+    for arguments in ([], ["a", "b"], ["--lease", "soon", "a"], ["--also", "b", "a"], [""], ["a\nb"]):
         done = check(tap.sneck("hold", *arguments), 64)
         assert done.stderr.startswith("sneck: "), done.stderr
 

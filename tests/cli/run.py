@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -118,6 +119,17 @@ def test_a_store_that_refuses_us_is_77():
     same(done.stdout, "")
 
 
+def test_with_few_descriptors_it_runs_or_says_why_not():
+    codes = {}
+    for limit in range(9, 40):
+        done = run("door", "--", "true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit)),
+                   timeout=10 * tap.PATIENCE)
+        codes[limit] = done.returncode
+        assert done.returncode in (0, 69, 70) and (done.returncode == 0) == (done.stderr == ""), (limit, done)
+    assert 70 in codes.values() and 0 in codes.values(), codes
+    assert is_free("door")
+
+
 def test_interrupted_while_waiting():
     holder = Holder("door")
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
@@ -182,12 +194,6 @@ def test_missing_operands_are_64():
     refused("run", "door", says="command")
     refused("run", "door", "--", says="command")
     refused("run", "-c", "true", "door", "extra", says="extra")
-
-
-def test_what_does_not_exist_yet_is_64():
-    refused("run", "-s", "door", "--", "true", says="not available")
-    refused("run", "--shared", "door", "--", "true", says="not available")
-    refused("run", "--slots", "3", "door", "--", "true", says="not available")
 
 
 def test_a_lease_without_room_to_stop_the_command_is_64():

@@ -1,5 +1,6 @@
 """sneck run: what happens when the lock is lost, and when sneck or its guard is stopped or killed."""
 
+import contextlib
 import json
 import os
 import random
@@ -262,6 +263,30 @@ def test_with_warn_a_stopped_sneck_loses_the_lock_and_not_the_command():
     same(held.process.stdout.read(), "\n")  # no signal came
 
 
+def full_pipe():
+    """The end to write into of a pipe that takes no more; the other one must stay open."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x")
+    os.set_blocking(writer, True)
+    return reader, writer
+
+
+def test_a_sneck_that_hangs_loses_the_command_by_the_deadline():
+    """It hangs in what it has to say about the loss."""
+    reader, writer = full_pipe()
+    held = Run(*SHORT, "door", command=STUBBORN, stderr=writer)
+    group = held.command
+    break_lock("door")
+    wait_until_gone(group, seconds=USABLE_S + SLACK_S)
+    assert is_alive(held.pid)
+    while os.read(reader, 65536)[-1:] == b"x":
+        pass
+    held.ends_with(79)
+
+
 # ---- The guard is killed ----
 
 
@@ -283,6 +308,17 @@ def test_the_command_does_not_notice_the_death_of_the_guard():
     os.kill(held.guard, signal.SIGKILL)
     held.answer()
     held.ends_with(6)
+
+
+def test_a_guard_that_is_stopped_is_not_missed():
+    held = Run(*SHORT, "door", command=STUBBORN)
+    guard = held.guard
+    os.kill(guard, signal.SIGSTOP)
+    break_lock("door")
+    held.ends_with(79)
+    assert is_free("door")
+    os.kill(guard, signal.SIGCONT)
+    tap.wait_until(lambda: not is_alive(guard))
 
 
 def test_the_guard_hears_no_signal():

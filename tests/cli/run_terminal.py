@@ -6,8 +6,8 @@ import shutil
 import signal
 
 import tap
-from holder import Holder, same
-from running import children, is_free, is_guard, python, state, wait_until_gone, wait_until_stopped
+from holder import Holder, same, show
+from running import children, is_free, is_guard, python, read, state, wait_until_gone, wait_until_stopped
 from terminal import BASH, CTRL_C, CTRL_Z, Terminal
 
 SNECK = shlex.quote(os.environ["SNECK"])
@@ -334,6 +334,75 @@ def test_ctrl_c_while_waiting_is_130():
     terminal.expect("waiting for door")
     terminal.type(CTRL_C)
     terminal.expect_code(130)
+
+
+def interrupt_script(command, ready):
+    """One Ctrl-C ends a script that would go on with its next command, as it does without sneck."""
+    for shell in ("bash", "dash"):
+        if shutil.which(shell) is None:
+            continue
+        with open("script", "w") as file:
+            file.write(f"for i in 1 2 3; do {command}; echo went on; done\n")
+        terminal = Terminal()
+        terminal.run(f"{shell} script")
+        terminal.expect(ready)
+        terminal.type(CTRL_C)
+        terminal.run("echo st''ill here $?")
+        match = terminal.expect(r"((.|\n)*)still here (\d+)")
+        same((match[3], "went on" in match[1]), ("130", False))
+
+
+def test_ctrl_c_ends_the_script_too():
+    interrupt_script(f"{SNECK} run door -- sh -c 'echo ready; exec sleep 1000'", "ready")
+
+
+def test_ctrl_c_while_waiting_ends_the_script_too():
+    holder = Holder("door")
+    for subcommand in ("run", "hold"):
+        interrupt_script(f"{SNECK} {subcommand} door {'true' if subcommand == 'run' else ''}", "waiting for door")
+
+
+def test_ctrl_c_that_the_command_survives_does_not_end_the_script():
+    command = script("command", "end_on(signal.SIGINT, 7); say('ready'); wait()")
+    terminal = Terminal()
+    terminal.run(f"sh -c '{SNECK} run door -- {command}; echo en''ded $?'")
+    terminal.expect("ready")
+    terminal.type(CTRL_C)
+    terminal.expect("ended 7")
+
+
+def test_an_interrupt_that_nobody_typed_is_an_exit_code():
+    """A program that starts sneck and sends it an INT looks for 130, terminal or not."""
+    code = f"""
+        process = subprocess.Popen([{os.environ["SNECK"]!r}, "run", "door", "--", "sh", "-c", "echo ready; exec sleep 1000"],
+                                   stdout=subprocess.PIPE, text=True)
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        say("code", process.wait())
+    """
+    Terminal(*shlex.split(script("program", code))).expect("code 130")
+
+
+def test_hold_reads_the_terminal_again_when_it_is_back_in_the_foreground():
+    terminal = Terminal()
+    terminal.run(f"{SNECK} hold door")
+    terminal.expect(r"\d+ door")
+    terminal.type(CTRL_Z)
+    terminal.expect("Stopped")
+    terminal.run("bg; until [ -e go ]; do sleep .01; done; kill -STOP %1")
+    pid = show("door")["holder"]["pid"]
+    tap.wait_until(lambda: state(pid) == "S")
+    before = read(f"/proc/{pid}/task/{pid}/status")
+    terminal.run("echo a l''ine")  # while the shell does not read, sneck tries to, and must not
+    tap.wait_until(lambda: read(f"/proc/{pid}/task/{pid}/status") != before)
+    open("go", "w").close()
+    terminal.expect("a line")
+    wait_until_stopped_in_shell(terminal)
+    terminal.run("fg")
+    terminal.expect("hold door")
+    terminal.type("\x04")
+    terminal.expect_code(0)
+    assert is_free("door")
 
 
 def test_ctrl_z_while_waiting():

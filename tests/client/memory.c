@@ -4,70 +4,11 @@
  */
 #include "bed.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_OWN_ALLOCATOR 1
-#endif
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_OWN_ALLOCATOR 1
-#endif
-#endif
-
-/* How many more allocations of this thread succeed; negative: all. */
-static _Thread_local int allocations_left = -1;
-static _Thread_local bool has_failed;
-
-static bool may_allocate(void)
-{
-    if (allocations_left < 0)
-        return true;
-    if (allocations_left == 0) {
-        has_failed = true;
-        errno = ENOMEM; /* the C library itself relies on it */
-        return false;
-    }
-    allocations_left--;
-    return true;
-}
-
-#ifndef HAS_OWN_ALLOCATOR
-/* The program's own functions come before those of the C library. */
-/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): these are its own names */
-void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *memory, size_t size);
-/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
-
-void *malloc(size_t size)
-{
-    return may_allocate() ? __libc_malloc(size) : NULL;
-}
-
-void *calloc(size_t count, size_t size)
-{
-    return may_allocate() ? __libc_calloc(count, size) : NULL;
-}
-
-void *realloc(void *memory, size_t size)
-{
-    return may_allocate() ? __libc_realloc(memory, size) : NULL;
-}
-#endif
-
-static bool can_fail(void)
-{
-#ifdef HAS_OWN_ALLOCATOR
-    (void)may_allocate;
-    return false;
-#else
-    return true;
-#endif
-}
+#include "allocations.h"
 
 /* One way to use the library; false when it was refused, which it must be without a trace. */
 typedef bool (*attempt_fn)(test_bed *bed, sneck_error *error);
@@ -75,18 +16,18 @@ typedef bool (*attempt_fn)(test_bed *bed, sneck_error *error);
 /* Repeats an attempt with one more allocation allowed each time, until none fails. */
 static void sweep(test_bed *bed, attempt_fn attempt)
 {
-    if (!can_fail()) {
+    if (!allocations_can_fail()) {
         test_skip("sanitizers have an allocator of their own");
         return;
     }
     for (int allowed = 0; allowed < 1000; allowed++) {
         sneck_error error = { .status = SNECK_OK };
-        has_failed = false;
+        allocations_have_failed = false;
         allocations_left = allowed;
         bool done = attempt(bed, &error);
         allocations_left = -1;
         assert_false(allowed == 0 && done); /* nothing here works without memory */
-        if (!has_failed) {
+        if (!allocations_have_failed) {
             if (!done)
                 fail_msg("with all memory: %s", error.message);
             assert_true(allowed > 0); /* it does allocate, or this shows nothing */

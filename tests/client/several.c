@@ -189,16 +189,16 @@ static void test_a_key_has_its_segment(void **state)
     sneck_error error;
     sneck_lock *one = NULL;
     sneck_lock *same = NULL;
-    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", 8, "key", 3, NULL, &one, &error));
-    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", 8, "key", 3, NULL, &same, &error));
+    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", sneck_segment_of("key", 3, 8), NULL, &one, &error));
+    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", sneck_segment_of("key", 3, 8), NULL, &same, &error));
     EXPECT(SNECK_OK, sneck_acquire(one, 0, &error));
     assert_true(sneck_is_held(same));
     assert_true(test_is_held_in_store(bed->client, "hot#5")); /* in every process, for ever */
     EXPECT(SNECK_OK, sneck_release(one, &error));
     sneck_lock_free(one);
     sneck_lock_free(same);
-    EXPECT(SNECK_INVALID, sneck_segment(bed->client, "hot", 0, "key", 3, NULL, &one, &error));
-    EXPECT(SNECK_INVALID, sneck_segment(bed->client, "hot", 8, NULL, 3, NULL, &one, &error));
+    EXPECT(SNECK_INVALID, sneck_segment(bed->client, "hot", SNECK_MULTI_MAX, NULL, &one, &error));
+    EXPECT(SNECK_INVALID, sneck_segment(bed->client, NULL, 0, NULL, &one, &error));
 }
 
 static void test_all_segments_are_one_lock(void **state)
@@ -208,7 +208,7 @@ static void test_all_segments_are_one_lock(void **state)
     sneck_lock *all = NULL;
     sneck_lock *one = NULL;
     EXPECT(SNECK_OK, sneck_segments_all(bed->client, "hot", 8, NULL, &all, &error));
-    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", 8, "key", 3, NULL, &one, &error));
+    EXPECT(SNECK_OK, sneck_segment(bed->client, "hot", sneck_segment_of("key", 3, 8), NULL, &one, &error));
     EXPECT(SNECK_OK, sneck_acquire(all, 0, &error));
     assert_true(sneck_is_held(one));
     EXPECT(SNECK_OK, sneck_release(all, &error));

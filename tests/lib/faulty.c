@@ -63,6 +63,12 @@ static bool wait_for_news(snk_store *store, uint64_t ticket, _Atomic uint32_t *w
     return inner->ops->wait(inner, ticket, word, expected, until_ns);
 }
 
+static bool find_grant(snk_store *store, const snk_id *claim, snk_grant *grant_out)
+{
+    snk_store *inner = of(store)->inner;
+    return inner->ops->find_grant != NULL && inner->ops->find_grant(inner, claim, grant_out);
+}
+
 static sneck_status inspect(snk_store *store, const char *name, snk_view *view, sneck_error *error)
 {
     snk_store *inner = of(store)->inner;
@@ -93,6 +99,7 @@ test_faulty *test_make_faulty(sneck_client *client)
         .scheme = "faulty",
         .submit = submit,
         .wait = wait_for_news,
+        .find_grant = find_grant,
         .inspect = inspect,
         .break_hold = break_hold,
         .close = close_both,

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -134,6 +135,12 @@ static void *serve(void *argument)
     return NULL;
 }
 
+static void die(const char *why)
+{
+    (void)fprintf(stderr, "proxy: %s\n", why);
+    abort();
+}
+
 static void *accept_all(void *argument)
 {
     fault_proxy *proxy = argument;
@@ -144,16 +151,18 @@ static void *accept_all(void *argument)
         int client = accept(proxy->listen_fd, NULL, NULL);
         int server = client >= 0 ? connect_target(proxy->target_port) : -1;
         proxied *pair = server >= 0 ? malloc(sizeof *pair) : NULL;
-        if (pair == NULL || proxy->connections == PROXY_CONNECTIONS_MAX) {
+        if (pair == NULL) { /* the server is away */
             close(client);
             if (server >= 0)
                 close(server);
-            free(pair);
             continue;
         }
+        if (proxy->connections == PROXY_CONNECTIONS_MAX)
+            die("more connections than it was made for");
         *pair = (proxied){ .proxy = proxy, .client = client, .server = server };
-        if (pthread_create(&proxy->threads[proxy->connections], NULL, serve, pair) == 0)
-            proxy->connections++;
+        if (pthread_create(&proxy->threads[proxy->connections], NULL, serve, pair) != 0)
+            die("no thread for a connection");
+        proxy->connections++;
     }
     return NULL;
 }

@@ -13,6 +13,7 @@
 #include "process.h"
 
 #define PROCESSES 8
+#define KILL_EACH_NS (50 * SNK_NS_PER_MS)
 
 /* ---- A plain file, incremented under the lock ---- */
 
@@ -243,6 +244,14 @@ static int64_t kill_a_holder(crew *c)
     return served ? (took_ns > 0 ? took_ns : 0) : -1;
 }
 
+/* Until a time that does not depend on anything that could be waited for. */
+static void sleep_until(int64_t time_ns)
+{
+    struct timespec until = snk_timespec(time_ns);
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &until, NULL) != 0)
+        continue;
+}
+
 static void stop_crew(crew *c)
 {
     atomic_store(&c->a->stop, 1);
@@ -261,17 +270,20 @@ static void test_nothing_is_lost_when_holders_are_killed(void **state)
     unsigned kills = test_scaled(1000);
     int64_t *times_ns = calloc(kills, sizeof *times_ns);
     assert_non_null(times_ns);
+    int64_t start_ns = snk_now_ns();
     for (unsigned i = 0; i < kills; i++) {
-        assert_true(test_await(&c.a->acquisitions, atomic_load(&c.a->acquisitions) + 8));
+        sleep_until(start_ns + (i + 1) * KILL_EACH_NS);
         times_ns[i] = kill_a_holder(&c);
         assert_true(times_ns[i] >= 0);
     }
+    int64_t took_ns = snk_now_ns() - start_ns;
     stop_crew(&c);
     int64_t p99_ns = test_percentile(times_ns, kills, 99);
-    printf("# figure: %u holders killed: p50 %.1f ms, p99 %.1f ms until the next one has the lock; %lu writes, "
-           "%lu refused, %lu lost updates\n",
-           kills, (double)test_percentile(times_ns, kills, 50) / 1e6, (double)p99_ns / 1e6,
-           (unsigned long)c.a->accepted, (unsigned long)c.a->refused, (unsigned long)c.a->lost_updates);
+    printf("# figure: %u holders killed, one each %.0f ms: p50 %.1f ms, p99 %.1f ms until the next one has the lock; "
+           "%lu writes, %lu refused, %lu lost updates\n",
+           kills, (double)took_ns / 1e6 / kills, (double)test_percentile(times_ns, kills, 50) / 1e6,
+           (double)p99_ns / 1e6, (unsigned long)c.a->accepted, (unsigned long)c.a->refused,
+           (unsigned long)c.a->lost_updates);
     free(times_ns);
     assert_int_equal(c.a->lost_updates, 0);
     assert_int_equal(c.a->value, c.a->accepted);

@@ -7,7 +7,7 @@
 
 static bool feeds(const char *text)
 {
-    snk_redis_measure measure = { 0 };
+    snk_redis_measure measure = { .where = "redis here" };
     sneck_error error;
     return snk_redis_measure_feed(&measure, text, strlen(text), &error);
 }
@@ -41,7 +41,7 @@ static void test_a_string_that_is_too_long_is_refused_at_its_header(void **state
 static void test_strings_of_one_reply_count_together(void **state)
 {
     (void)state;
-    snk_redis_measure measure = { 0 };
+    snk_redis_measure measure = { .where = "redis here" };
     sneck_error error;
     char *half = calloc(1, 9 * 1024 * 1024 + 2);
     assert_non_null(half);
@@ -51,7 +51,7 @@ static void test_strings_of_one_reply_count_together(void **state)
     assert_true(snk_redis_measure_feed(&measure, half, 9 * 1024 * 1024 + 2, &error));
     assert_false(snk_redis_measure_feed(&measure, header, strlen(header), &error));
     /* As replies of their own both are fine. */
-    measure = (snk_redis_measure){ 0 };
+    measure = (snk_redis_measure){ .where = "redis here" };
     for (int i = 0; i < 2; i++) {
         assert_true(snk_redis_measure_feed(&measure, header, strlen(header), &error));
         assert_true(snk_redis_measure_feed(&measure, half, 9 * 1024 * 1024 + 2, &error));
@@ -69,7 +69,7 @@ static void test_arrays_nested_too_deep_are_refused(void **state)
 static void test_a_line_without_end_is_refused(void **state)
 {
     (void)state;
-    snk_redis_measure measure = { 0 };
+    snk_redis_measure measure = { .where = "redis here" };
     sneck_error error;
     bool fine = snk_redis_measure_feed(&measure, "+", 1, &error);
     for (int i = 0; i < 70000 && fine; i++)
@@ -103,7 +103,7 @@ static void test_replies_come_out_whole_however_the_bytes_are_cut(void **state)
     for (size_t step = 1; step < sizeof text; step++) {
         snk_redis_parser parser;
         sneck_error error;
-        assert_int_equal(snk_redis_parser_init(&parser, &error), SNECK_OK);
+        assert_int_equal(snk_redis_parser_init(&parser, "redis here", &error), SNECK_OK);
         feed_in_steps(&parser, text, sizeof text - 1, step);
         static const int types[] = { REDIS_REPLY_ARRAY, REDIS_REPLY_STATUS, REDIS_REPLY_NIL, REDIS_REPLY_ERROR,
                                      REDIS_REPLY_STRING };

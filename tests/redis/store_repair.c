@@ -101,8 +101,8 @@ static void test_the_helpers_of_a_lock_that_nobody_uses_go_away(void **state)
     snk_id holder = test_id();
     snk_id waiter = test_id();
     snk_id gone = test_id();
-    expect(test_acquire(dead, "a", &holder, (test_ask){ .lease_ms = 100 }), SNK_ANSWER_HELD);
-    expect(test_acquire(dead, "a", &waiter, (test_ask){ .lease_ms = 100, .queue = true }), SNK_ANSWER_QUEUED);
+    expect(test_acquire(dead, "a", &holder, (test_ask){ .lease_ms = 500 }), SNK_ANSWER_HELD);
+    expect(test_acquire(dead, "a", &waiter, (test_ask){ .lease_ms = 500, .queue = true }), SNK_ANSWER_QUEUED);
     expect(test_release_unanswered(dead, "a", &gone), SNK_ANSWER_GONE);
     redis_bed_expect_limits(bed);
     test_store_close(dead);
@@ -112,8 +112,8 @@ static void test_the_helpers_of_a_lock_that_nobody_uses_go_away(void **state)
     snk_id other = test_must_hold(store, "b");
     for (int i = 0; i < 5; i++) {
         snk_id claim = test_id();
-        expect(test_acquire(store, "b", &claim, (test_ask){ .lease_ms = 10, .queue = true }), SNK_ANSWER_QUEUED);
-        redis_bed_pause(15);
+        expect(test_acquire(store, "b", &claim, (test_ask){ .lease_ms = 300, .queue = true }), SNK_ANSWER_QUEUED);
+        redis_bed_pause(310);
     }
     assert_int_equal(redis_bed_number(bed, "ZCARD {lock:b}:queue"), 1);
     expect(test_release(store, "b", &other), SNK_ANSWER_DONE);

@@ -39,6 +39,8 @@ static snk_redis_outcome try(const snk_redis_config *config, sneck_error *error)
     snk_redis_call call;
     snk_redis_outcome outcome = redis_ask(redis, &call, "PING");
     *error = call.error;
+    if (outcome != SNK_REDIS_REPLY && strstr(error->message, snk_redis_where(redis)) == NULL)
+        fail_msg("which server? %s", error->message);
     snk_redis_call_deinit(&call);
     snk_redis_close(redis);
     return outcome;

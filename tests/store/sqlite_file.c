@@ -395,7 +395,7 @@ static void test_a_full_disk_is_said_to_be_full(void **state)
     char filler[128];
     need_root();
     (void)snprintf(filler, sizeof filler, "%s/filler", here->folder);
-    if (mount("sneck-test", here->folder, "tmpfs", 0, "size=256k") != 0)
+    if (mount("sneck-test", here->folder, "tmpfs", 0, "size=512k") != 0)
         test_skip("no right to mount a tmpfs");
     fill_up(filler);
     expect_refused(here->url, SNECK_UNAVAILABLE, "disk full");

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-#define TIMEOUT_MS_MAX 3600000L
+#define TIMEOUT_MS_MAX 3600000
 #define DATABASE_MAX 65535
 
 const char *const snk_redis_keys[] = { "layout",   "timeout",          "holds", "wake", "announce", "history",
@@ -72,12 +72,10 @@ static sneck_status load_words(snk_redis_options *options, const snk_url *url, s
 static sneck_status load_numbers(snk_redis_options *options, const snk_url *url, sneck_error *error)
 {
     long number = 0;
-    const char *timeout = snk_url_value(url, "timeout");
-    if (timeout != NULL) {
-        if (snk_setting_number(timeout, "timeout= (milliseconds)", 1, TIMEOUT_MS_MAX, &number, error) != SNECK_OK)
-            return SNECK_INVALID;
-        options->timeout_ns = number * SNK_NS_PER_MS;
-    }
+    int64_t timeout_ms = 0;
+    if (snk_setting_time(url, "timeout", TIMEOUT_MS_MAX, &timeout_ms, error) != SNECK_OK)
+        return SNECK_INVALID;
+    options->timeout_ns = timeout_ms * SNK_NS_PER_MS;
     bool is_unix = strcmp(url->scheme, "redis+unix") == 0;
     if (is_unix || url->path[0] == '\0' || strcmp(url->path, "/") == 0)
         return SNECK_OK;

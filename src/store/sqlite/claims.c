@@ -18,6 +18,7 @@ static void answer_queued(snk_sqlite *store, const snk_claim_row *before, const 
 {
     int64_t remaining_ns = before->expires_ns - store->now_ns + SNK_NS_PER_MS;
     answer->kind = SNK_ANSWER_QUEUED;
+    answer->run = store->sidecar->generation;
     answer->ticket = snk_ticket_make(store, &send->claim, &before->record.stamp);
     answer->look_after_ns = remaining_ns < send->lease_ns / 3 ? remaining_ns : send->lease_ns / 3;
     snk_crowd_look_often(before, answer);

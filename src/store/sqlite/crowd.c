@@ -138,7 +138,6 @@ static bool offer(everybody *all, snk_claim_row *claim)
     int64_t lease_ns = claim->record.lease_ns;
     give_tokens(all, (snk_mode)claim->record.mode, claim->record.tokens, claim);
     claim->expires_ns = snk_time_add(store->now_ns, lease_ns < SNK_OFFER_NS ? lease_ns : SNK_OFFER_NS);
-    snk_add_wake(store, &claim->record.stamp, &claim->record.claim);
     if (!snk_claim_offer(store, claim))
         return false;
     return claim->record.mode != SNK_MODE_TAKE ||

@@ -267,6 +267,12 @@ bool snk_claim_offer(snk_sqlite *store, snk_claim_row *row)
     if (statement == NULL)
         return false;
     row->state = SNK_CLAIM_OFFERED;
+    const snk_grant grant = {
+        .claim = row->record.claim,
+        .token_first = row->token_first,
+        .token_last = row->token_last,
+    };
+    snk_add_grant(store, &row->record.stamp, &grant);
     bind_token(statement, 3, row->token_last);
     bind_token(statement, 4, row->token_first);
     (void)sqlite3_bind_int(statement, 5, (int)row->state);

@@ -63,7 +63,7 @@ bool snk_lock_add(snk_sqlite *store, snk_lock_row *row);
 /* Makes the asker of an acquire the holder. There are no other claims. */
 bool snk_lock_grant(snk_sqlite *store, snk_lock_row *row, const snk_claim *claim);
 
-/* Makes the first claim the holder, for the life of an offer. */
+/* Makes the first claim the holder, for the life of an offer, and lets it know. */
 bool snk_lock_offer(snk_sqlite *store, snk_lock_row *row);
 
 /* Writes what was only noted in the row so far. */

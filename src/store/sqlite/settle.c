@@ -21,10 +21,8 @@ bool snk_settle(snk_sqlite *store, snk_lock_row *row)
         snk_fate fate = snk_fate_of(store, &first->record.stamp, first->expires_ns);
         if (fate == SNK_FATE_ALIVE && holds)
             return true;
-        if (fate == SNK_FATE_ALIVE) {
-            snk_add_wake(store, &first->record.stamp, &first->record.claim);
+        if (fate == SNK_FATE_ALIVE)
             return snk_lock_offer(store, row);
-        }
         if ((holds && !snk_incident_add(store, first, fate == SNK_FATE_DIED ? "died" : "expired", "")) ||
             !snk_claim_remove(store, row, first->place))
             return false;

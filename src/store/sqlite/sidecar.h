@@ -9,6 +9,7 @@
  *             dies, before it closes files: a hint to look at the liveness lock.
  *   words     futex words on which the client's threads sleep; a claim uses the word of its hash. Raised with each
  *             piece of news, never reset.
+ *   grants    the last claims of the client that were granted a lock after they had waited: see grants.h.
  *
  * Layout, fixed by SNK_SIDECAR_VERSION: header, then slots. Byte 0 of the file is locked (OFD) while somebody opens
  * it; byte SNK_SIDECAR_LIVENESS + n is the liveness lock of slot n.
@@ -24,11 +25,20 @@
 #include "base/ids.h"
 #include "store/sqlite/path.h"
 
-#define SNK_SIDECAR_VERSION 1
+#define SNK_SIDECAR_VERSION 2
 #define SNK_SIDECAR_SLOTS 1024
 #define SNK_SIDECAR_WORDS 16
+#define SNK_SIDECAR_GRANTS 4
 #define SNK_SIDECAR_LIVENESS 4096
 #define SNK_SLOT_NONE 0x7FFU /* as it fits into a ticket */
+
+/* A claim uses the note of its hash. */
+typedef struct snk_grant_note {
+    _Atomic uint64_t writes; /* odd while somebody writes */
+    _Atomic uint64_t claim[2];
+    _Atomic uint64_t token_first;
+    _Atomic uint64_t token_last;
+} snk_grant_note;
 
 typedef struct snk_slot {
     _Atomic uint64_t client[2];   /* whose it is, or was last */
@@ -36,6 +46,7 @@ typedef struct snk_slot {
     uint32_t reserved;
     pthread_mutex_t life; /* robust, between processes */
     _Atomic uint32_t words[SNK_SIDECAR_WORDS];
+    snk_grant_note grants[SNK_SIDECAR_GRANTS];
 } snk_slot;
 
 typedef struct snk_sidecar_file {

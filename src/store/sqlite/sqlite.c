@@ -104,6 +104,7 @@ static const snk_store_ops sqlite_ops = {
     .scheme = "sqlite",
     .submit = submit,
     .wait = snk_sqlite_wait,
+    .find_grant = snk_sqlite_find_grant,
     .inspect = snk_sqlite_inspect,
     .list = snk_sqlite_list,
     .break_hold = snk_sqlite_break,

@@ -33,10 +33,11 @@
 /* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
 #define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
 
-/* A word to raise once the transaction is committed. */
+/* What to tell once the transaction is committed. */
 typedef struct snk_wake {
-    uint16_t slot;
-    uint16_t word;
+    uint32_t slot;
+    bool is_grant;
+    snk_grant grant; /* otherwise only its claim is set */
 } snk_wake;
 
 typedef struct snk_sqlite {
@@ -130,8 +131,10 @@ sneck_status snk_end(snk_sqlite *store, bool *uncertain_out, sneck_error *error)
 /* Notes the lock that the following steps deal with. */
 void snk_set_resource(snk_sqlite *store, snk_object object, const char *name);
 
-/* Raises the word of that claim after the commit. */
+/* After the commit, wakes whoever waits with that claim. */
 void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim);
+/* The same, and says that it was granted the lock. */
+void snk_add_grant(snk_sqlite *store, const snk_stamp *stamp, const snk_grant *grant);
 
 /* claims.c: one request, inside a transaction. The answer counts unless store.code is an error then. */
 void snk_do_claim(snk_sqlite *store, const snk_claim *claim, snk_answer *answer);
@@ -147,6 +150,7 @@ sneck_status snk_sqlite_version(snk_store *base, const char *name, const uint64_
 /* wait.c */
 uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp *watched);
 bool snk_sqlite_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
+bool snk_sqlite_find_grant(snk_store *base, const snk_id *claim, snk_grant *grant_out);
 
 /* reap.c: now and then removes rows of locks that nobody uses. */
 void snk_reap(snk_sqlite *store);

@@ -8,6 +8,7 @@
 #include "base/futex.h"
 #include "base/mutex.h"
 #include "store/sqlite/forkgate.h"
+#include "store/sqlite/grants.h"
 #include "store/sqlite/sqlite.h"
 
 /* How long a writer mutex that did not come in time is only tried. */
@@ -21,20 +22,43 @@ void snk_set_resource(snk_sqlite *store, snk_object object, const char *name)
     (void)snprintf(store->resource, sizeof store->resource, "%s%s%s", snk_object_mark(object), store->prefix, name);
 }
 
-void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim)
+static void add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_wake *wake)
 {
     if (stamp->generation != store->sidecar->generation || stamp->slot >= SNK_SIDECAR_SLOTS ||
         store->wake_count >= SNK_WAKES_MAX)
         return;
-    store->wakes[store->wake_count++] =
-        (snk_wake){ .slot = (uint16_t)stamp->slot, .word = (uint16_t)snk_word_of(claim) };
+    store->wakes[store->wake_count] = *wake;
+    store->wakes[store->wake_count++].slot = stamp->slot;
+}
+
+void snk_add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_id *claim)
+{
+    add_wake(store, stamp, &(snk_wake){ .grant = { .claim = *claim } });
+}
+
+void snk_add_grant(snk_sqlite *store, const snk_stamp *stamp, const snk_grant *grant)
+{
+    add_wake(store, stamp, &(snk_wake){ .is_grant = true, .grant = *grant });
+}
+
+static snk_slot *slot_of(const snk_sqlite *store, const snk_wake *wake)
+{
+    return &store->sidecar->file->slots[wake->slot];
+}
+
+/* Only who has the writer mutex may write notes. Without one the claim asks, and finds the same. */
+static void note_grants(snk_sqlite *store)
+{
+    for (size_t i = 0; i < store->wake_count && store->has_writer; i++)
+        if (store->wakes[i].is_grant)
+            snk_grant_write(slot_of(store, &store->wakes[i]), &store->wakes[i].grant);
 }
 
 static void deliver_wakes(snk_sqlite *store)
 {
     for (size_t i = 0; i < store->wake_count; i++) {
-        snk_slot *slot = &store->sidecar->file->slots[store->wakes[i].slot];
-        _Atomic uint32_t *word = &slot->words[store->wakes[i].word];
+        const snk_wake *wake = &store->wakes[i];
+        _Atomic uint32_t *word = &slot_of(store, wake)->words[snk_word_of(&wake->grant.claim)];
         (void)atomic_fetch_add(word, 1);
         snk_futex_wake(word, INT_MAX, true);
     }
@@ -164,6 +188,8 @@ sneck_status snk_end(snk_sqlite *store, bool *uncertain_out, sneck_error *error)
     if (store->code != SQLITE_OK)
         status = snk_database_fail(&store->database, &store->place, store->code, error);
     roll_back(store);
+    if (committed)
+        note_grants(store);
     end_turn(store);
     if (committed) {
         if (store->writes) {

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "store/sqlite/grants.h"
 #include "store/sqlite/sqlite.h"
 
 /* After a mark, how often the liveness lock is looked at: first often, since files are mostly closed at once. */
@@ -253,6 +254,19 @@ static void give_back(void *context)
 {
     loan *borrowed = context;
     snk_sidecar_unref(borrowed->store, borrowed->sidecar, false);
+}
+
+bool snk_sqlite_find_grant(snk_store *base, const snk_id *claim, snk_grant *grant_out)
+{
+    snk_sqlite *store = snk_sqlite_of(base);
+    snk_sidecar *sidecar = snk_sidecar_ref(store);
+    bool found = sidecar != NULL && snk_grant_read(snk_sidecar_slot(sidecar), claim, grant_out);
+    if (found) {
+        grant_out->claim = *claim;
+        grant_out->run = sidecar->generation;
+    }
+    snk_sidecar_unref(store, sidecar, false);
+    return found;
 }
 
 bool snk_sqlite_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)

@@ -4,7 +4,6 @@
 --@include keys
 local claim, lease, tokens, wants_queue, fair, wake, history = unpack(ARGV, 1, 7)
 local owner, pid, host, why = unpack(ARGV, 8, 11)
-lease = tonumber(lease)
 --@include time
 --@include layout
 --@include grant
@@ -19,34 +18,40 @@ if redis.call('ZSCORE', gone, claim) then
     return { 4 }
 end
 
-local OFFER_MS = 2000
 --@include queue
 --@include layout_holder
-trim()
-local found = holder(lease)
-if not found and not serve(claim, lease) then
-    local first, last = grant(claim, owner, tokens, lease, pid, host, why, fair)
-    return { 1, first, last, 0, mended_ttl, mended_owner, mended_queue }
-end
-found = found or holder(lease)
-if found.alien then
-    return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
+local ttl, foreign = sound_ttl(), 0
+if not ttl then
+    trim()
+    local found = holder(lease)
+    if not found and not serve(claim, lease) then
+        local first, last = grant(claim, owner, tokens, lease, pid, host, why, fair)
+        return { 1, first, last, 0, mended_ttl, mended_owner, mended_queue }
+    end
+    found = found or holder(lease)
+    if found.alien then
+        return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
+    end
+    ttl, foreign = found.ttl, found.claim and 0 or 1
 end
 if wants_queue == '0' then
-    return { 3, found.ttl, 0, 0, mended_ttl, mended_owner, mended_queue }
+    return { 3, ttl, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
 
 -- Numbers that only need to rise among those who wait now.
-local newest = redis.call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')
--- Written first, as it is the only one not read before: somebody's data in its place leaves no half a waiter behind.
-redis.call('HSET', queue_info, claim,
-    table.concat({ lease, tokens, fair, wake, owner, pid, now_ms, host, why }, ' '))
-redis.call('ZADD', queue, newest[2] and newest[2] + 1 or 1, claim)
-redis.call('ZADD', queue_until, now_ms + lease, claim)
--- Raised in large steps, or every waiter would pay for it.
-if redis.call('PTTL', queue) < lease + 1000 then
-    for _, key in ipairs({ queue, queue_info, queue_until }) do
-        redis.call('PEXPIRE', key, 2 * lease + 1000)
-    end
+local newest = redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
+if newest[1] then
+    trim()
 end
-return { 2, found.ttl, redis.call('ZCARD', queue) - 1, found.claim and 0 or 1, mended_ttl, mended_owner, mended_queue }
+-- Two of the three were not read before. Somebody's data in their place leaves no half a waiter behind.
+redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
+local refused = redis.pcall('HSET', queue_info, claim, lease .. ' ' .. tokens .. ' ' .. fair .. ' ' .. wake .. ' ' ..
+    owner .. ' ' .. pid .. ' ' .. now_ms_text .. ' ' .. host .. ' ' .. why)
+if type(refused) == 'table' then
+    redis.call('ZREM', queue_until, claim)
+    return refused
+end
+redis.call('ZADD', queue, newest[2] and string.format('%d', newest[2] + 1) or '1', claim)
+keep_queue(lease, not newest[1])
+local place = newest[1] and redis.call('ZCARD', queue) - 1 or 0
+return { 2, ttl, place, foreign, mended_ttl, mended_owner, mended_queue }

@@ -7,18 +7,16 @@ local wanted, reason, history, channel, message = unpack(ARGV, 1, 5)
 --@include layout
 --@include note
 read_clock()
-local holding, first, _, owner = peek()
+local holding, first, last, owner, since, pid, host = peek()
 if not holding or first ~= wanted then
     return { 4 }
 end
 redis.call('DEL', lock)
-note('broken', first, reason)
+note('broken', first, owner, since, pid, host, reason)
 if channel ~= '' then
-    redis.call('PUBLISH', channel, message .. now_ms .. ',"holder":"' .. owner .. '"}')
+    redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
 end
-local OFFER_MS = 2000
 --@include grant
 --@include queue
-trim()
-serve(nil, 0)
+serve(nil, nil, tonumber(last))
 return { 5 }

@@ -3,7 +3,6 @@
 -- Answers {1, first, last} held, with at least the full lease; {2, ttl, place, foreign, mended…} queued; {4} unknown.
 --@include keys
 local claim, lease, history, levels = unpack(ARGV, 1, 4)
-lease = tonumber(lease)
 --@include layout
 local holding, first, last, owner = peek()
 if holding == claim then
@@ -11,13 +10,12 @@ if holding == claim then
         count(owner, levels)
     end
     -- A renewal never shortens.
-    if redis.call('PTTL', lock) < lease then
+    if redis.call('PTTL', lock) < tonumber(lease) then
         redis.call('PEXPIRE', lock, lease)
     end
     return { 1, tonumber(first), tonumber(last) }
 end
 
-local OFFER_MS = 2000
 --@include time
 --@include grant
 --@include queue
@@ -47,11 +45,7 @@ if not place or not found then
     return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
 if now_ms + lease > tonumber(queued) then
-    redis.call('ZADD', queue_until, now_ms + lease, claim)
+    redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
 end
-if redis.call('PTTL', queue) < lease + 1000 then
-    for _, key in ipairs({ queue, queue_info, queue_until }) do
-        redis.call('PEXPIRE', key, 2 * lease + 1000)
-    end
-end
+keep_queue(lease, false)
 return { 2, found.ttl, place, found.claim and 0 or 1, mended_ttl, mended_owner, mended_queue }

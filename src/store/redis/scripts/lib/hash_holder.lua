@@ -1,3 +1,10 @@
+-- A hold of ours that needs no mending: for how long it lasts yet, or nil.
+local function sound_ttl()
+    local fields = redis.call('HMGET', lock, '~claim', '~owner')
+    local ttl = fields[1] and fields[2] and redis.call('PTTL', lock)
+    return ttl and ttl > 0 and ttl
+end
+
 -- Who holds the lock, nil when nobody does. Mends what is wrong with it on the way: `lease` is what a lock without
 -- time limit gets. A hash that is no lock (a field that is no count) is somebody's data: `alien`, never touched.
 local function holder(lease)
@@ -24,7 +31,7 @@ local function holder(lease)
     found.ttl = redis.call('PTTL', lock)
     if found.ttl < 0 then
         redis.call('PEXPIRE', lock, lease)
-        found.ttl = lease
+        found.ttl = tonumber(lease)
         mended_ttl = mended_ttl + 1
     end
     return found

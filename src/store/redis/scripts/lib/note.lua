@@ -1,15 +1,13 @@
--- Writes down how a hold has ended, in the entry that its grant has made: `<time> <kind> <token> <owner> <since>
--- <pid>@<host> <why>`. `reason` (or nil) takes the place of why it was taken.
-local function note(kind, first, reason)
-    if history ~= '1' then
+-- Writes down how a hold ends, in the entry that its grant has made: `<time> <kind> <token> <owner> <since> <pid>@<host>
+-- <why, or the reason why it was ended>`. The log may be gone: then there is nothing to say. Somebody's data in its place
+-- must not keep a lock from being given back: then nothing is logged.
+local function note(kind, first, owner, since, pid, host, why)
+    if history ~= '1' or not since then
         return
     end
-    local rest = string.match(redis.call('LINDEX', log, -1) or '', '^%d+ acquired (.*)$')
-    if not rest or string.match(rest, '^%d+') ~= first then
-        return
+    local reply = redis.pcall('LSET', log, '-1', now_ms_text .. ' ' .. kind .. ' ' .. first .. ' ' .. owner .. ' ' ..
+        since .. ' ' .. pid .. '@' .. host .. ' ' .. why)
+    if reply.err and not string.find(reply.err, 'no such key', 1, true) then
+        history = '0'
     end
-    if reason then
-        rest = string.match(rest, '^%S+ %S+ %S+ %S+ ') .. reason
-    end
-    redis.call('LSET', log, -1, now_ms .. ' ' .. kind .. ' ' .. rest)
 end

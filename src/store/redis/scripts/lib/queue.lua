@@ -1,17 +1,33 @@
 -- The queue: claims by the order in which they came, what is to be known about each, and until when each one counts.
 -- A waiter's entry in queue_info: `<lease> <tokens> <fair> <wake> <owner> <pid> <since> <host> <why>`.
 local mended_ttl, mended_owner, mended_queue = 0, 0, 0
+local OFFER_MS, OFFER_MS_TEXT = 2000, '2000'
 
-local function leave(claim)
-    redis.call('ZREM', queue, claim)
-    redis.call('HDEL', queue_info, claim)
-    redis.call('ZREM', queue_until, claim)
+-- `alone`: nobody else is in the queue.
+local function leave(claim, alone)
+    if alone then
+        redis.call('DEL', queue, queue_info, queue_until)
+    else
+        redis.call('ZREM', queue, claim)
+        redis.call('HDEL', queue_info, claim)
+        redis.call('ZREM', queue_until, claim)
+    end
 end
 
 -- Takes waiters out that have not been heard of for their lease.
 local function trim()
-    for _, claim in ipairs(redis.call('ZRANGEBYSCORE', queue_until, '-inf', now_ms, 'LIMIT', 0, 16)) do
+    for _, claim in ipairs(redis.call('ZRANGEBYSCORE', queue_until, '-inf', now_ms_text, 'LIMIT', '0', '16')) do
         leave(claim)
+    end
+end
+
+-- Sees to it that the queue outlives a waiter with this lease. Raised in large steps, or every waiter would pay for it.
+local function keep_queue(lease, is_new)
+    if is_new or redis.call('PTTL', queue) < lease + 1000 then
+        local life = string.format('%d', 2 * lease + 1000)
+        redis.call('PEXPIRE', queue, life)
+        redis.call('PEXPIRE', queue_info, life)
+        redis.call('PEXPIRE', queue_until, life)
     end
 end
 
@@ -20,17 +36,20 @@ local function channel_of(owner)
 end
 
 -- Hands a free lock on to the first waiter that listens: an offer, which lives until its first renewal. `asker` (a
--- claim or nil) is there without being asked; `asker_lease` is what it gets. Returns true when the lock is taken.
+-- claim or nil) is there without being asked; `asker_lease` is what it gets. `before` is the highest token so far where
+-- that is known, because the hold that had it was just ended (and that is in the log); else nil. `heads` (or nil) are the
+-- first two of the queue. Returns true when the lock is taken.
 --
--- The waiter may start with what it is told, so nothing may go wrong after that: its tokens are drawn first, which is a
--- write, and a server that lets a script write once lets it write on. PUBLISH says whether anybody hears it. Nobody: the
--- waiter is passed over but keeps its place, because its connection may just have been cut; its lease alone removes it.
--- A waiter that wants only a hint is told and must ask.
-local function serve(asker, asker_lease)
-    local passed = 0
+-- The waiter may start with what it is told, so it is told only after it has the lock, whatever may be refused later.
+-- PUBLISH says whether anybody hears it. Nobody: the waiter is passed over but keeps its place, because its connection
+-- may just have been cut; its lease alone removes it. A waiter that wants only a hint is told and must ask.
+local function serve(asker, asker_lease, before, heads)
+    local passed, follows = 0, before ~= nil
     for _ = 1, 64 do
         -- One at a time: mostly the first one is served, however many there are.
-        local claim = redis.call('ZRANGE', queue, passed, passed)[1]
+        heads = heads or redis.call('ZRANGE', queue, passed, passed + 1)
+        local claim, alone = heads[1], passed == 0 and not heads[2]
+        heads = nil
         if not claim then
             return false
         end
@@ -43,16 +62,21 @@ local function serve(asker, asker_lease)
             leave(claim)
             passed = passed - 1
         elseif claim == asker then
-            leave(claim)
+            leave(claim, alone)
             grant(claim, owner, tokens, asker_lease, pid, host, why, fair)
             return true
         elseif wake == 'grant' then
-            local _, _, first, last = draw(tokens, pid, host, why, fair)
-            if redis.call('PUBLISH', channel_of(owner), claim .. ' ' .. first .. ' ' .. last) > 0 then
-                leave(claim)
-                give(claim, owner, first, last, math.min(OFFER_MS, tonumber(lease)), pid, host, why, fair)
+            before = before or highest()
+            local _, last, first_text, last_text = draw(before, follows, tokens, pid, host, why, fair)
+            local life = tonumber(lease) < OFFER_MS and lease or OFFER_MS_TEXT
+            put(claim, owner, first_text, last_text, life, pid, host, why, fair)
+            if redis.call('PUBLISH', channel_of(owner), claim .. ' ' .. first_text .. ' ' .. last_text) > 0 then
+                leave(claim, alone)
+                note_grant(before, owner, first_text, pid, host, why)
                 return true
             end
+            redis.call('DEL', lock)
+            before = last
         elseif wake == 'one' and not asker and redis.call('PUBLISH', channel_of(owner), claim) > 0 then
             return false
         end

@@ -9,7 +9,8 @@ local function parse(value)
     return nil
 end
 
--- The claim that holds the lock, with its tokens and owner; all nil when nobody does, or a client of another kind.
+-- The claim that holds the lock, its tokens and owner, since when, and from where; all nil when nobody does, or a client
+-- of another kind.
 local function peek()
     local value = redis.call('GET', lock)
     local owner, claim
@@ -19,14 +20,21 @@ local function peek()
     if not claim then
         return nil
     end
-    local last, first = string.match(redis.call('GET', token) or '', '^(%d+) (%d+)')
+    local last, first, since, pid, host, why = string.match(redis.call('GET', token) or '',
+        '^(%d+) (%d+) (%d+) [01] (%S+) (%S+) (.*)$')
     -- The counter is gone but the lock is not: somebody deleted it. Its holder goes on with what it was told.
-    return claim, first or '0', last or '0', owner
+    return claim, first or '0', last or '0', owner, since, pid, host, why
 end
 
--- Writes down the highest token so far, and for whom it is.
+-- The highest token so far, as a number.
+local function highest()
+    return tonumber(string.match(redis.call('GET', token) or '', '^%d+') or 0)
+end
+
+-- Writes it down, and for whom it is.
 local function count_up(first, last, pid, host, why, fair)
-    redis.call('SET', token, table.concat({ last, first, now_ms, fair, pid, host, why }, ' '), 'PX', DAY_MS)
+    redis.call('SET', token, last .. ' ' .. first .. ' ' .. now_ms_text .. ' ' .. fair .. ' ' .. pid .. ' ' .. host ..
+        ' ' .. why, 'PX', DAY_MS)
 end
 
 -- Makes a claim the holder of a free lock.

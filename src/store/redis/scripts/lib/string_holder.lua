@@ -1,3 +1,10 @@
+-- A hold of ours that needs no mending: for how long it lasts yet, or nil.
+local function sound_ttl()
+    local value = redis.call('GET', lock)
+    local ttl = value and parse(value) and redis.call('PTTL', lock)
+    return ttl and ttl > 0 and ttl
+end
+
 -- Who holds the lock, nil when nobody does. Mends what is wrong with it on the way: `lease` is what a lock without
 -- time limit gets. A text without time limit that is no owner is somebody's data: `alien`, never touched.
 local function holder(lease)
@@ -20,7 +27,7 @@ local function holder(lease)
             return { alien = true }
         end
         redis.call('PEXPIRE', lock, lease)
-        found.ttl = lease
+        found.ttl = tonumber(lease)
         mended_ttl = mended_ttl + 1
     end
     return found
