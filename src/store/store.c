@@ -55,8 +55,9 @@ sneck_status snk_store_open(const snk_store_config *config, snk_store **store_ou
     *store_out = NULL;
     const scheme *found = find_scheme(config->url->scheme);
     if (found == NULL)
-        return snk_fail(error, SNECK_UNSUPPORTED, 0,
-                        "there is no store \"%.40s:\"; known are sqlite:, redis:, redlock: and memory:", config->url->scheme);
+        return snk_fail(
+            error, SNECK_UNSUPPORTED, 0,
+            "there is no store \"%.40s:\"; known are sqlite:, redis:, redlock: and memory:", config->url->scheme);
     return found->open(config, store_out, error);
 }
 

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "test.h"
 
-int64_t test_lease_ms = 60000;
-int64_t test_long_lease_ms = 3600000;
+int64_t test_lease_ms = TEST_LEASE_MS_USUAL;
+int64_t test_long_lease_ms = TEST_LONG_MS_USUAL;
 
 void test_make_folder(char *path, size_t size)
 {

@@ -6,6 +6,8 @@
 #include "store/store.h"
 
 /* What tests of stores ask for where the length does not matter, and what is long. Some stores know a longest lease. */
+#define TEST_LEASE_MS_USUAL 60000
+#define TEST_LONG_MS_USUAL 3600000
 extern int64_t test_lease_ms;
 extern int64_t test_long_lease_ms;
 #define TEST_LEASE_MS test_lease_ms

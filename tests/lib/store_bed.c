@@ -86,6 +86,8 @@ static int set_up(void **state)
 {
     const store_kind *kind = *state;
     clients *world = calloc(1, sizeof *world);
+    test_lease_ms = TEST_LEASE_MS_USUAL;
+    test_long_lease_ms = TEST_LONG_MS_USUAL;
     kind->open(world);
     *state = world;
     return 0;

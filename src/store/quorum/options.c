@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 
-#define TIMEOUT_MS_MAX 3600000L
+#define TIMEOUT_MS_MAX 3600000
 #define DATABASE_MAX 65535
 
 const char *const snk_quorum_keys[] = { "layout", "timeout", "holds", "wake",   "announce",  "history",
@@ -72,15 +72,12 @@ static sneck_status load_words(snk_quorum_options *options, const snk_url *url, 
 static sneck_status load_numbers(snk_quorum_options *options, const snk_url *url, sneck_error *error)
 {
     long number = 0;
-    const char *timeout = snk_url_value(url, "timeout");
+    int64_t timeout_ms = SNK_QUORUM_TIMEOUT_NS / SNK_NS_PER_MS;
     const char *lease_max = snk_url_value(url, "lease_max");
-    options->timeout_ns = SNK_QUORUM_TIMEOUT_NS;
     options->lease_max_ms = SNK_QUORUM_LEASE_MAX_MS;
-    if (timeout != NULL) {
-        if (snk_setting_number(timeout, "timeout= (milliseconds)", 1, TIMEOUT_MS_MAX, &number, error) != SNECK_OK)
-            return SNECK_INVALID;
-        options->timeout_ns = number * SNK_NS_PER_MS;
-    }
+    if (snk_setting_time(url, "timeout", TIMEOUT_MS_MAX, &timeout_ms, error) != SNECK_OK)
+        return SNECK_INVALID;
+    options->timeout_ns = timeout_ms * SNK_NS_PER_MS;
     if (lease_max != NULL && (!snk_duration_parse_ms(lease_max, &options->lease_max_ms) ||
                               options->lease_max_ms < SNK_LEASE_MS_MIN || options->lease_max_ms > SNK_LEASE_MS_MAX))
         return snk_fail(error, SNECK_INVALID, 0, "lease_max= in the store's URL is a duration of at least %lld ms",
