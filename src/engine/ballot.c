@@ -21,6 +21,7 @@ typedef struct count {
     uint32_t yes;    /* that count */
     uint32_t unripe; /* votes that do not count yet */
     uint32_t low;
+    uint32_t beaten; /* of those that are low: somebody was faster, since the round began */
     uint32_t high;
     uint32_t taken;
     uint32_t young;
@@ -46,6 +47,8 @@ static uint32_t bit(uint32_t node)
 
 void snk_ballot_ask(snk_ballot *ballot, uint64_t token)
 {
+    if (ballot->above > ballot->known)
+        ballot->known = ballot->above;
     ballot->token = token;
     ballot->above = token;
     ballot->round++;
@@ -89,6 +92,7 @@ static count count_votes(const snk_ballot *ballot)
             break;
         case SNK_VOTE_LOW:
             n.low++;
+            n.beaten += ballot->votes[i].beaten && ballot->votes[i].floor > ballot->known;
             break;
         case SNK_VOTE_HIGH:
             n.high++;
@@ -234,13 +238,19 @@ static snk_verdict judge(snk_ballot *ballot, int64_t now_ns)
     uint32_t answered = n.yes + n.unripe + n.low + n.high + n.taken + n.young;
     if (answered + n.open < majority)
         return n.yes + n.unripe + n.silent + n.open >= majority ? SNK_VERDICT_UNCERTAIN : SNK_VERDICT_FAILED;
-    if (n.low > 0 && n.yes + n.low + n.open >= majority && ballot->round < SNK_BALLOT_ROUNDS_MAX)
+    if (n.low > 0 && n.yes + n.low + n.open >= majority && ballot->round < SNK_BALLOT_ROUNDS_MAX) {
+        ballot->passed += n.low > n.beaten;
         return SNK_VERDICT_AGAIN;
+    }
     if (n.taken > 0 && n.yes + n.unripe + n.young < majority)
         return judge_rivals(ballot, &n);
     if (n.unripe + n.young > 0 && n.yes + n.unripe + n.young + n.low + n.open >= majority) {
         ballot->pause_ns = find_ripe(ballot, majority - n.yes);
         return SNK_VERDICT_YOUNG;
+    }
+    if (n.beaten > 0 && n.high == 0) {
+        ballot->pause_ns = ROOM_NS;
+        return SNK_VERDICT_BUSY;
     }
     return SNK_VERDICT_SKEWED;
 }

@@ -5,7 +5,7 @@
  * Usually one round is enough. A round is lost in three ways that another one may mend, in which all nodes are asked
  * again with a higher token; those that have voted raise theirs, so that the votes of a round are always for one token:
  *
- *   - the token was not above what a node had seen (LOW);
+ *   - the token was not above what a node had seen (LOW). If others were faster in each round, they have the lock in turn;
  *   - several claims came at once, and nobody got a majority. The one that is ahead (most votes, then the higher token,
  *     then the higher id) stays and asks again after a pause; the others take their votes back and make room. Each node
  *     shows whom it voted for, so mostly all of them see the same.
@@ -37,6 +37,7 @@ typedef struct snk_vote {
     snk_vote_kind kind;
     bool counts;    /* YES: the node has not been restarted lately (S9) */
     uint64_t floor; /* LOW, TAKEN: the token must be above this */
+    bool beaten;    /* LOW: by the token of another claim that was here meanwhile; otherwise by the node's clock */
     snk_id holder;  /* TAKEN: whose vote it is; none for a client of another kind */
     uint64_t token; /* TAKEN: of that vote */
     int64_t
@@ -49,7 +50,7 @@ typedef enum snk_verdict {
     SNK_VERDICT_AGAIN,    /* another round, after pause_ns */
     SNK_VERDICT_BUSY,     /* somebody else has it, or is about to; look after pause_ns */
     SNK_VERDICT_YOUNG,    /* too many nodes were restarted or emptied lately; look after pause_ns */
-    SNK_VERDICT_SKEWED,   /* the clocks of the nodes are too far apart, or the tokens */
+    SNK_VERDICT_SKEWED,   /* no token suits a majority: the clocks are too far apart, or answers too slow */
     SNK_VERDICT_LATE,     /* a majority voted, too late to use the lease */
     SNK_VERDICT_BURIED,   /* the claim has been given up */
     SNK_VERDICT_FAILED,   /* too few nodes could be asked; it did not happen */
@@ -63,7 +64,9 @@ typedef struct snk_ballot {
     int64_t lease_ns;
     uint64_t token;  /* of this round */
     uint64_t above;  /* the next token must be */
+    uint64_t known;  /* tokens up to this were known to be taken when the round began */
     uint32_t round;  /* from 1 */
+    uint32_t passed; /* rounds in which the clock of a node had passed the token when it came */
     uint32_t voted;  /* nodes that voted in some round */
     uint32_t silent; /* nodes that did not answer in some round */
     snk_verdict verdict;

@@ -34,18 +34,18 @@ int64_t snk_node_clock_us(const snk_node_clock *clock, int64_t now_ns)
 /* ---- Tokens ---- */
 
 /*
- * The way to the slowest node and back, four times over; but never so far that nodes could refuse it for that. One that
- * was too low may have met a token of somebody else; only when it is too low again the way must have been longer.
+ * The way to the slowest node and back, four times over, and more each time that was not enough; but never so far that
+ * nodes could refuse it for that.
  */
-static int64_t lead_us(const snk_quorum *quorum, const snk_node_clock clocks[], uint32_t round)
+static int64_t lead_us(const snk_quorum *quorum, const snk_node_clock clocks[], uint32_t passed)
 {
     int64_t lead = SNK_QUORUM_LEAD_US;
     int64_t most = quorum->lease_max_ns / SNK_NS_PER_US / 8;
     for (uint32_t i = 0; i < quorum->nodes; i++)
         if (clocks[i].known && 4 * clocks[i].round_trip_ns / SNK_NS_PER_US > lead)
             lead = 4 * clocks[i].round_trip_ns / SNK_NS_PER_US;
-    for (uint32_t i = 1; i < round && lead < most; i++)
-        lead *= 2;
+    for (uint32_t i = 0; i < passed && lead < most; i++)
+        lead *= 4;
     return lead < most ? lead : most;
 }
 
@@ -62,9 +62,9 @@ static uint32_t count_willing(const snk_quorum *quorum, const snk_node_clock clo
 }
 
 uint64_t snk_quorum_propose(const snk_quorum *quorum, const snk_node_clock clocks[], int64_t now_ns, uint64_t above,
-                            uint32_t round)
+                            uint32_t passed)
 {
-    int64_t lead = lead_us(quorum, clocks, round);
+    int64_t lead = lead_us(quorum, clocks, passed);
     int64_t best = 0;
     uint32_t best_count = 0;
     for (uint32_t i = 0; i < 2 * quorum->nodes; i++) {

@@ -70,11 +70,11 @@ static inline bool snk_node_clock_counts(const snk_node_clock *clock, int64_t se
 
 /*
  * The token to propose now: above the highest clock that a majority of the nodes can go along with, and above `above`
- * (tokens that are known to be taken) unless no majority could. 0 when no clock is known. `round`: how often a proposal
- * was too low already.
+ * (tokens that are known to be taken) unless no majority could. 0 when no clock is known. `passed`: how often a clock had
+ * passed the proposal already when it came.
  */
 uint64_t snk_quorum_propose(const snk_quorum *quorum, const snk_node_clock clocks[], int64_t now_ns, uint64_t above,
-                            uint32_t round);
+                            uint32_t passed);
 
 /* ---- Questions about a claim that has its votes ---- */
 

@@ -408,5 +408,5 @@ int main(void)
         cmocka_unit_test(test_a_version_moves_for_one),
         cmocka_unit_test(test_work_is_tried_again_for_as_long_as_it_may),
     };
-    return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);
+    return test_run_on_stores_with_kinds(tests, sizeof tests / sizeof tests[0]);
 }

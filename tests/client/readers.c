@@ -318,5 +318,5 @@ int main(void)
         cmocka_unit_test(test_a_read_handle_may_own_for_itself),
         cmocka_unit_test(test_readers_never_see_half_a_record),
     };
-    return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);
+    return test_run_on_stores_with_kinds(tests, sizeof tests / sizeof tests[0]);
 }

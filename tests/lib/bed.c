@@ -8,13 +8,28 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "quorum_bed.h"
 #include "redis_bed.h"
 
 /* ---- Beds ---- */
 
-static int make_bed(void **state, bool on_disk)
+#define LEASE_MAX_MS 3600000
+/* Of the quorum: it counts so long after it was started. */
+#define QUORUM_LEASES_MS 8000
+
+static test_bed *new_bed(void)
 {
     test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return NULL;
+    bed->is_fair = true;
+    bed->lease_max_ms = LEASE_MAX_MS;
+    return bed;
+}
+
+static int make_bed(void **state, bool on_disk)
+{
+    test_bed *bed = new_bed();
     if (bed == NULL)
         return -1;
     (void)snk_copy_text(bed->url, sizeof bed->url, "memory:");
@@ -49,7 +64,7 @@ static redis_bed redis;
 
 static int make_redis(void **state)
 {
-    test_bed *bed = calloc(1, sizeof *bed);
+    test_bed *bed = new_bed();
     if (bed == NULL)
         return -1;
     if (redis.server.pid == 0)
@@ -59,6 +74,30 @@ static int make_redis(void **state)
     bed->client = test_open(bed, NULL);
     *state = bed;
     return 0;
+}
+
+/* The nodes are started before the tests on other stores, so that they count when their turn comes. */
+static quorum_bed quorum;
+
+static int make_quorum(void **state)
+{
+    test_bed *bed = new_bed();
+    if (bed == NULL)
+        return -1;
+    quorum_bed_await_ripe(&quorum);
+    quorum_bed_clear(&quorum);
+    bed->is_fair = false;
+    bed->lease_max_ms = quorum.lease_max_ms;
+    (void)snprintf(bed->url, sizeof bed->url, "%s", quorum_bed_url(&quorum, "lease=8s"));
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
+}
+
+void test_needs_order(const test_bed *bed)
+{
+    if (!bed->is_fair)
+        test_skip("this store keeps no order of those who wait");
 }
 
 static void remove_directory(const char *directory)
@@ -97,27 +136,43 @@ static struct CMUnitTest test_on(const struct CMUnitTest *test, const char *stor
     };
 }
 
-int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
+static const struct {
+    const char *name;
+    CMFixtureFunction make;
+} stores[] = {
+    { "memory", make_memory }, { "sqlite", make_sqlite }, { "redis", make_redis }, { "quorum", make_quorum }
+};
+
+#define STORES (sizeof stores / sizeof stores[0])
+#define STORES_WITH_KINDS (STORES - 1) /* the last one knows mutexes only */
+
+static int run_on(size_t store_count, const struct CMUnitTest tests[], size_t count)
 {
-    static const struct {
-        const char *name;
-        CMFixtureFunction make;
-    } stores[] = { { "memory", make_memory }, { "sqlite", make_sqlite }, { "redis", make_redis } };
-    enum {
-        STORES = sizeof stores / sizeof stores[0]
-    };
-    struct CMUnitTest *all = calloc(STORES * count, sizeof *all);
+    struct CMUnitTest *all = calloc(store_count * count, sizeof *all);
     if (all == NULL)
         return 1;
-    for (size_t i = 0; i < STORES * count; i++)
+    for (size_t i = 0; i < store_count * count; i++)
         all[i] = test_on(&tests[i % count], stores[i / count].name, stores[i / count].make);
-    int failed = _cmocka_run_group_tests("client", all, STORES * count, NULL, NULL);
-    for (size_t i = 0; i < STORES * count; i++)
+    int failed = _cmocka_run_group_tests("client", all, store_count * count, NULL, NULL);
+    for (size_t i = 0; i < store_count * count; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
     return failed;
+}
+
+int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
+{
+    quorum_bed_start(&quorum, QUORUM_LEASES_MS);
+    int failed = run_on(STORES, tests, count);
+    quorum_bed_stop(&quorum);
+    return failed;
+}
+
+int test_run_on_stores_with_kinds(const struct CMUnitTest tests[], size_t count)
+{
+    return run_on(STORES_WITH_KINDS, tests, count);
 }
 
 sneck_client *test_open(const test_bed *bed, const sneck_client_options *options)

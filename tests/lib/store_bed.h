@@ -19,6 +19,8 @@ typedef struct clients {
 
 /* Runs each of the tests, which take `clients` as their state, on each store. The result is for main to return. */
 int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t count);
+/* The same for tests of what is no mutex: on the stores that know such things. */
+int store_bed_run_kinds(const char *group, const struct CMUnitTest tests[], size_t count);
 
 /* Skips the running test on a store that cannot do this. */
 void store_bed_needs(const clients *world, snk_mode mode);

@@ -653,5 +653,5 @@ int main(void)
         cmocka_unit_test(test_a_signal_is_not_lost_to_a_waiter_that_died),
         cmocka_unit_test(test_a_version_is_raised_by_who_expected_it),
     };
-    return store_bed_run("store kinds", tests, sizeof tests / sizeof tests[0]);
+    return store_bed_run_kinds("store kinds", tests, sizeof tests / sizeof tests[0]);
 }

@@ -170,8 +170,47 @@ static void test_rounds_come_to_an_end(void **state)
         (void)tell(&ballot, 0, low(9000));
         (void)tell(&ballot, 1, low(9000));
         assert_int_equal(tell(&ballot, 2, low(9000)), last ? SNK_VERDICT_SKEWED : SNK_VERDICT_AGAIN);
+        assert_int_equal(ballot.passed, last ? round - 1 : round);
         if (!last)
             snk_ballot_ask(&ballot, 1000 + round);
+    }
+}
+
+static void test_who_is_beaten_in_each_round_finds_it_busy(void **state)
+{
+    (void)state;
+    snk_ballot ballot;
+    begin(&ballot);
+    for (uint32_t round = 1; round <= SNK_BALLOT_ROUNDS_MAX; round++) {
+        bool last = round == SNK_BALLOT_ROUNDS_MAX;
+        snk_vote beaten = low(9000 + round);
+        beaten.beaten = true;
+        (void)tell(&ballot, 0, beaten);
+        (void)tell(&ballot, 1, yes());
+        (void)tell(&ballot, 2, yes());
+        (void)tell(&ballot, 3, beaten);
+        assert_int_equal(tell(&ballot, 4, beaten), last ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
+        assert_int_equal(ballot.passed, 0); /* no reason to reach further */
+        if (!last)
+            snk_ballot_ask(&ballot, 1000 + round);
+    }
+    assert_true(ballot.pause_ns > 0);
+}
+
+static void test_a_token_that_stays_out_of_reach_is_not_somebody_else(void **state)
+{
+    (void)state;
+    snk_ballot ballot;
+    snk_vote beaten = low(9000);
+    beaten.beaten = true;
+    begin(&ballot);
+    for (uint32_t round = 1; round <= SNK_BALLOT_ROUNDS_MAX; round++) {
+        bool last = round == SNK_BALLOT_ROUNDS_MAX;
+        (void)tell(&ballot, 0, beaten);
+        (void)tell(&ballot, 1, beaten);
+        assert_int_equal(tell(&ballot, 2, beaten), last ? SNK_VERDICT_SKEWED : SNK_VERDICT_AGAIN);
+        if (!last)
+            snk_ballot_ask(&ballot, 1000 + round); /* the clocks allow no more */
     }
 }
 
@@ -329,6 +368,8 @@ int main(void)
         cmocka_unit_test(test_a_claim_that_was_given_up_gets_nothing),
         cmocka_unit_test(test_a_token_that_is_too_low_is_raised_at_once),
         cmocka_unit_test(test_rounds_come_to_an_end),
+        cmocka_unit_test(test_who_is_beaten_in_each_round_finds_it_busy),
+        cmocka_unit_test(test_a_token_that_stays_out_of_reach_is_not_somebody_else),
         cmocka_unit_test(test_too_low_for_the_last_time_beside_somebody_else_is_busy),
         cmocka_unit_test(test_a_token_too_far_ahead_is_no_use),
         cmocka_unit_test(test_a_lock_that_another_has_is_busy_until_its_majority_ends),

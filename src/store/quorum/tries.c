@@ -51,6 +51,7 @@ static snk_vote read_reply(snk_operation *operation, const snk_redis_call *call,
     case REPLY_HIGH:
         vote.kind = code == REPLY_LOW ? SNK_VOTE_LOW : SNK_VOTE_HIGH;
         vote.floor = (uint64_t)snk_node_number(reply, 2);
+        vote.beaten = snk_node_number(reply, 2) > snk_node_number(reply, 1);
         break;
     case REPLY_TAKEN:
         vote.kind = SNK_VOTE_TAKEN;
@@ -152,7 +153,7 @@ static uint64_t propose(snk_quorum_store *store, const snk_ballot *ballot)
     for (uint32_t i = 0; i < store->quorum.nodes; i++)
         clocks[i] = store->nodes[i].clock;
     (void)pthread_mutex_unlock(&store->mutex);
-    uint64_t token = snk_quorum_propose(&store->quorum, clocks, snk_now_ns(), above, ballot->round);
+    uint64_t token = snk_quorum_propose(&store->quorum, clocks, snk_now_ns(), above, ballot->passed);
     /* Only to save rounds: two threads may propose the same, and the nodes tell them apart. */
     uint64_t last = atomic_load_explicit(&store->last_token, memory_order_relaxed);
     while (last < token && !atomic_compare_exchange_weak_explicit(&store->last_token, &last, token,
@@ -246,7 +247,8 @@ static void refuse(const snk_operation *operation, snk_answer *answer)
         explain(operation, SNECK_UNAVAILABLE, "the nodes took longer to answer than the lease lasts", answer);
         break;
     case SNK_VERDICT_SKEWED:
-        explain(operation, SNECK_UNAVAILABLE, "the clocks of the nodes are more than half of lease_max apart", answer);
+        explain(operation, SNECK_UNAVAILABLE,
+                "no token suits the nodes: their clocks are too far apart, or they are too slow", answer);
         break;
     case SNK_VERDICT_UNCERTAIN:
         answer->kind = SNK_ANSWER_UNCERTAIN;

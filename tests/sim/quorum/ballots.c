@@ -12,7 +12,7 @@ static void ask_round(qs_world *world, qs_operation *operation)
         clocks[i] = process->links[i].clock;
     if (ballot->above > above)
         above = ballot->above;
-    uint64_t token = snk_quorum_propose(&world->quorum, clocks, qs_local(world, process), above, ballot->round);
+    uint64_t token = snk_quorum_propose(&world->quorum, clocks, qs_local(world, process), above, ballot->passed);
     if (token > process->last_token)
         process->last_token = token;
     snk_ballot_ask(ballot, token);

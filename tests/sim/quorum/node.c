@@ -136,6 +136,7 @@ static void vote(qs_node *node, const qs_question *question, int64_t now_ns, snk
         vote_out->remaining_ns = young_for_ns(node, now_ns);
     } else if (question->token <= floor && !SNK_BUGGY(70)) {
         vote_out->kind = SNK_VOTE_LOW;
+        vote_out->beaten = floor > clock;
     } else if (question->token > clock + (uint64_t)(node->quorum->lease_max_ns / SNK_NS_PER_US / 2)) {
         vote_out->kind = SNK_VOTE_HIGH;
     } else {
