@@ -81,6 +81,7 @@
 #define SNK_QUORUM_NODES_MAX 31 /* sets of nodes are 32 bits */
 #define SNK_QUORUM_LEASE_MAX_MS INT64_C(60000)
 #define SNK_QUORUM_TIMEOUT_NS (500 * SNK_NS_PER_MS) /* of one node; an eighth of the lease if that is shorter */
+#define SNK_QUORUM_CONNECT_FACTOR 4 /* making a connection takes several round trips, and no lease runs meanwhile */
 
 #define SNK_CLOSE_WAIT_NS (5 * SNK_NS_PER_S)
 

@@ -78,6 +78,15 @@ uint32_t snk_ballot_unanswered(const snk_ballot *ballot)
     return SNK_BUGGY(75) ? 0 : ballot->silent;
 }
 
+uint32_t snk_ballot_missed(const snk_ballot *ballot)
+{
+    uint32_t missed = 0;
+    for (uint32_t i = 0; i < ballot->quorum->nodes && ballot->verdict == SNK_VERDICT_GRANTED; i++)
+        if (ballot->votes[i].kind == SNK_VOTE_LOW)
+            missed |= bit(i);
+    return missed;
+}
+
 static count count_votes(const snk_ballot *ballot)
 {
     count n = { .open = 0 };
@@ -262,9 +271,10 @@ snk_verdict snk_ballot_answer(snk_ballot *ballot, uint32_t round, uint32_t node,
         ballot->voted |= bit(node);
     if (vote->kind == SNK_VOTE_SILENT)
         ballot->silent |= bit(node);
+    if (round == ballot->round)
+        ballot->votes[node] = *vote;
     if (round != ballot->round || ballot->verdict != SNK_VERDICT_OPEN)
         return ballot->verdict;
-    ballot->votes[node] = *vote;
     if (vote->floor > ballot->above)
         ballot->above = vote->floor;
     ballot->verdict = judge(ballot, now_ns);

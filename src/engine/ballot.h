@@ -90,7 +90,10 @@ snk_verdict snk_ballot_answer(snk_ballot *ballot, uint32_t round, uint32_t node,
 /* Nodes that may have a vote of this try, or get one yet. */
 uint32_t snk_ballot_touched(const snk_ballot *ballot);
 
-/* Those among them that were asked, and where it is certain that no answer will come. */
+/* When it was granted: nodes that would have voted if the token had come earlier. They may be given the claim. */
+uint32_t snk_ballot_missed(const snk_ballot *ballot);
+
+/* Those among the touched that were asked, and where it is certain that no answer will come. */
 uint32_t snk_ballot_unanswered(const snk_ballot *ballot);
 
 #endif

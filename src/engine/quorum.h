@@ -20,8 +20,8 @@
 #include "base/limits.h"
 #include "engine/claim.h"
 
-/* How far a token lies ahead of the highest clock, at least: above any usual round trip. A token is a microsecond. */
-#define SNK_QUORUM_LEAD_US INT64_C(10000)
+/* How far a token lies ahead of the highest clock, at least: above what a busy machine takes. A token is a microsecond. */
+#define SNK_QUORUM_LEAD_US INT64_C(50000)
 /* How much longer than the longest lease a node that has forgotten its votes does not count. */
 #define SNK_QUORUM_YOUNG_NS (1 * SNK_NS_PER_S)
 

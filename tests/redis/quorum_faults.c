@@ -59,6 +59,8 @@ static void open_scene(scene *self)
     *self = (scene){ .holder = quorum_bed_open(&nodes, NULL) };
     self->held = test_mutex(self->holder, "held", NULL);
     EXPECT(SNECK_OK, sneck_acquire(self->held, 0, &error));
+    /* A node whose vote came too late for the majority has it soon; until then two others are not to be missed. */
+    quorum_bed_await_votes(&nodes, "held", QUORUM_NODES);
     for (int i = 0; i < 2; i++) {
         self->workers[i] = quorum_bed_open(&nodes, NULL);
         self->locks[i] = test_mutex(self->workers[i], "passed", NULL);

@@ -139,6 +139,29 @@ static void test_votes_stall_and_arrive_late(void **state)
     try_partition(2, PROXY_STALL_REQUESTS, "votes-stall-2");
 }
 
+static void test_a_grant_that_came_too_late_for_a_node_is_spread_to_it(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    warm_up(client);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = LEASE_MS;
+    options.renew_ms = SNECK_NEVER; /* so it is not a renewal that does it */
+    sneck_lock *lock = test_mutex(client, "spread", &options);
+    harm(0, 2, PROXY_STALL_REQUESTS, "");
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    redis_bed_pause(100); /* until the clocks have passed the token */
+    assert_int_equal(quorum_bed_votes(&nodes, "spread"), 3);
+    harm(0, 2, PROXY_PASS, "");
+    quorum_bed_await_votes(&nodes, "spread", QUORUM_NODES);
+    assert_true(sneck_is_held(lock));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    quorum_bed_await_votes(&nodes, "spread", 0);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
 static void test_a_partition_that_never_ends_locks_nothing_for_longer_than_a_lease(void **state)
 {
     (void)state;
@@ -239,6 +262,7 @@ int main(void)
         cmocka_unit_test_setup(test_votes_are_lost, clear),
         cmocka_unit_test_setup(test_answers_stall, clear),
         cmocka_unit_test_setup(test_votes_stall_and_arrive_late, clear),
+        cmocka_unit_test_setup(test_a_grant_that_came_too_late_for_a_node_is_spread_to_it, clear),
         cmocka_unit_test_setup(test_a_partition_that_never_ends_locks_nothing_for_longer_than_a_lease, clear),
         cmocka_unit_test_setup(test_a_release_is_repeated_on_nodes_that_did_not_hear_it, clear),
         cmocka_unit_test_setup(test_a_release_without_a_majority_says_so_and_is_made_good, clear),

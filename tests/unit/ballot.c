@@ -71,6 +71,21 @@ static void test_three_of_five_votes_are_a_grant(void **state)
     assert_int_equal(snk_ballot_unanswered(&ballot), 1u << 4);
 }
 
+static void test_nodes_that_a_grant_came_too_late_for_are_known(void **state)
+{
+    (void)state;
+    snk_ballot ballot;
+    begin(&ballot);
+    (void)tell(&ballot, 0, low(5000));
+    (void)tell(&ballot, 1, yes());
+    (void)tell(&ballot, 2, yes());
+    assert_int_equal(snk_ballot_missed(&ballot), 0); /* nothing is granted yet */
+    assert_int_equal(tell(&ballot, 3, yes()), SNK_VERDICT_GRANTED);
+    assert_int_equal(snk_ballot_missed(&ballot), 1u << 0);
+    assert_int_equal(tell(&ballot, 4, low(5000)), SNK_VERDICT_GRANTED);
+    assert_int_equal(snk_ballot_missed(&ballot), 1u << 0 | 1u << 4);
+}
+
 static void test_a_majority_that_comes_too_late_is_none(void **state)
 {
     (void)state;
@@ -361,6 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_three_of_five_votes_are_a_grant),
+        cmocka_unit_test(test_nodes_that_a_grant_came_too_late_for_are_known),
         cmocka_unit_test(test_a_majority_that_comes_too_late_is_none),
         cmocka_unit_test(test_votes_of_nodes_that_forgot_do_not_count),
         cmocka_unit_test(test_too_few_nodes_that_could_be_asked_is_failure),

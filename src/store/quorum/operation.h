@@ -23,6 +23,7 @@ typedef struct snk_request {
     snk_operation *operation; /* a reference */
     uint32_t round;
     bool is_silent; /* it is settled, and nobody knows whether it was executed, or will be */
+    bool is_low;    /* a ballot that came too late for its token */
 } snk_request;
 
 typedef enum snk_operation_kind {

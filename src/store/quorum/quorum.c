@@ -130,7 +130,7 @@ static sneck_status open_nodes(snk_quorum_store *store, const snk_url *url, snec
             .password = store->options.password,
             .database = store->options.database,
             .client_name = "sneck",
-            .connect_timeout_ns = store->options.timeout_ns,
+            .connect_timeout_ns = SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns,
             .command_timeout_ns = store->options.timeout_ns,
             .tls = { .on = strcmp(url->scheme, "redlocks") == 0,
                      .ca = snk_url_value(url, "ca"),
@@ -189,6 +189,7 @@ static sneck_status greet(snk_quorum_store *store, sneck_error *error)
     if (hello == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     hello->script = SNK_NODE_HELLO;
+    hello->timeout_ns = SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns;
     snk_node_words_begin(&words, SNK_NODE_HELLO, 1);
     snk_node_words_add(&words, store->marker);
     snk_node_words_add(&words, store->lease_max);

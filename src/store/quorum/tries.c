@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "store/quorum/adopt.h"
 #include "store/quorum/fields.h"
 #include "store/quorum/undo.h"
 
@@ -92,6 +93,7 @@ bool snk_try_settle_locked(snk_operation *operation, snk_request *request)
         snk_operation_trouble_locked(operation, &error);
     }
     request->is_silent = vote.kind == SNK_VOTE_SILENT;
+    request->is_low = vote.kind == SNK_VOTE_LOW;
     return snk_ballot_answer(&operation->ballot, request->round, node->index, &vote, snk_now_ns()) != SNK_VERDICT_OPEN;
 }
 
@@ -110,9 +112,11 @@ static snk_release_terms undo_terms(const snk_operation *operation)
 /* It comes out after all was decided that the node will never answer: then it may vote at any time. */
 void snk_try_settled(snk_operation *operation, const snk_request *request, bool was_over)
 {
+    uint32_t node = request->errand.node->index;
+    if (was_over && request->is_low)
+        snk_adopt(operation, UINT32_C(1) << node);
     if (!was_over || !request->is_silent)
         return;
-    uint32_t node = request->errand.node->index;
     if (snk_quorum_claims_touch(&operation->store->claims, &operation->send.claim, operation->attempt, node, true))
         return; /* it holds; its release will see to that */
     snk_release_terms terms = undo_terms(operation);
@@ -353,6 +357,10 @@ static bool end_granted(snk_operation *operation, snk_answer *answer, bool held,
         return false;
     if (listens)
         snk_quorum_unlisten(operation->store, operation->name);
+    (void)pthread_mutex_lock(&operation->mutex);
+    uint32_t missed = snk_ballot_missed(&operation->ballot);
+    (void)pthread_mutex_unlock(&operation->mutex);
+    snk_adopt(operation, missed);
     answer->kind = SNK_ANSWER_HELD;
     answer->token_first = operation->ballot.token;
     answer->token_last = operation->ballot.token;

@@ -94,6 +94,7 @@ static void granted(qs_world *world, qs_operation *operation, qs_claim *claim)
     held.token_first = ballot->token;
     held.token_last = ballot->token;
     qs_answer(world, operation, &held);
+    qs_adopt(world, operation, claim, snk_ballot_missed(ballot));
 }
 
 /* Not granted, and its votes are taken back. Who may wait, waits. */
@@ -201,6 +202,8 @@ void qs_settle_vote(qs_world *world, qs_operation *operation, const qs_request *
                                             qs_local(world, qs_process_of(world, operation)));
     if (was_open && verdict != SNK_VERDICT_OPEN)
         on_verdict(world, operation, verdict);
+    else if (vote.kind == SNK_VOTE_LOW && operation->answered)
+        qs_adopt(world, operation, qs_find_claim(world, &operation->send.claim), UINT32_C(1) << request->node);
     else if (vote.kind == SNK_VOTE_SILENT)
         late_silence(world, operation, request->node);
 }

@@ -175,7 +175,8 @@ bool qs_node_execute(qs_node *node, const qs_question *question, int64_t now_ns,
         there = release(memory, question, now_ns);
         break;
     case QS_ADOPT:
-        there = !memory->taken && !is_buried(memory, question, now_ns);
+        there = !memory->taken && !is_buried(memory, question, now_ns) &&
+                (question->renewed || memory->floor <= question->token);
         if (there)
             put(memory, question, true, now_ns);
         break;

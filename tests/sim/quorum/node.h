@@ -25,6 +25,7 @@ typedef struct qs_question {
     qs_ask ask;
     snk_id claim;
     uint32_t attempt; /* which try of the claim; QS_ALL_TRIES: whichever (release) */
+    bool renewed;     /* QS_ADOPT: a majority has renewed it just now */
     uint64_t token;
     int64_t lease_ns;
     int64_t bury_ns; /* release: for how long the claim is to be refused; 0: not */

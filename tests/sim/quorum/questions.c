@@ -14,10 +14,9 @@ void qs_ask_all(qs_world *world, qs_operation *operation, const qs_question *que
     }
 }
 
-static void adopt(qs_world *world, const qs_operation *operation, const qs_claim *claim)
+void qs_adopt(qs_world *world, const qs_operation *operation, const qs_claim *claim, uint32_t adopters)
 {
-    uint32_t adopters = snk_quorum_adopters(&world->quorum, operation->says);
-    if (claim->state != QS_CLAIM_HELD)
+    if (claim->state != QS_CLAIM_HELD || (operation->votes && claim->held_by != operation->attempt))
         return;
     qs_question question = {
         .ask = QS_ADOPT,
@@ -25,6 +24,7 @@ static void adopt(qs_world *world, const qs_operation *operation, const qs_claim
         .attempt = claim->held_by,
         .token = claim->token,
         .lease_ns = operation->send.lease_ns,
+        .renewed = !operation->votes,
     };
     qs_sender nobody = { .operation = QS_OPERATIONS_MAX, .undo = QS_UNDOS_MAX };
     for (uint32_t i = 0; i < world->quorum.nodes; i++)
@@ -115,5 +115,6 @@ void qs_settle_question(qs_world *world, qs_operation *operation, const qs_reque
             tally_release(world, operation, tally);
     }
     if (renews && operation->open == 0)
-        adopt(world, operation, qs_find_claim(world, &operation->send.claim));
+        qs_adopt(world, operation, qs_find_claim(world, &operation->send.claim),
+                 snk_quorum_adopters(&world->quorum, operation->says));
 }

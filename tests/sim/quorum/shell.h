@@ -34,6 +34,8 @@ void qs_settle_vote(qs_world *world, qs_operation *operation, const qs_request *
 /* The question goes to all nodes; where it says so in `bury`, with the tombstone. */
 void qs_ask_all(qs_world *world, qs_operation *operation, const qs_question *question, uint32_t bury);
 void qs_settle_question(qs_world *world, qs_operation *operation, const qs_request *request, snk_node_says says);
+/* These nodes are given the claim of a try that was granted, or of a renewal. */
+void qs_adopt(qs_world *world, const qs_operation *operation, const qs_claim *claim, uint32_t adopters);
 void qs_settle_adoption(qs_world *world, const qs_request *request, snk_node_says says);
 
 #endif
