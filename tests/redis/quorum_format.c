@@ -207,6 +207,25 @@ static void test_what_a_quorum_cannot_do_is_said(void **state)
     assert_int_equal(quorum_bed_votes(&nodes, "fair") + quorum_bed_votes(&nodes, "long"), 0);
 }
 
+static void test_it_knows_mutexes_only(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_lock *lock = NULL;
+    sneck_semaphore *semaphore = NULL;
+    sneck_latch *latch = NULL;
+    uint64_t version = 0;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    EXPECT(SNECK_UNSUPPORTED, sneck_read_lock(client, "kinds", NULL, &lock, &error));
+    assert_non_null(strstr(error.message, "redlock"));
+    EXPECT(SNECK_UNSUPPORTED, sneck_write_lock(client, "kinds", NULL, &lock, &error));
+    EXPECT(SNECK_UNSUPPORTED, sneck_semaphore_open(client, "kinds", NULL, &semaphore, &error));
+    EXPECT(SNECK_UNSUPPORTED, sneck_latch_open(client, "kinds", NULL, &latch, &error));
+    EXPECT(SNECK_UNSUPPORTED, sneck_version_get(client, "kinds", &version, &error));
+    assert_int_equal(quorum_bed_votes(&nodes, "kinds"), 0);
+    sneck_close(client);
+}
+
 static void test_clients_must_agree_about_the_longest_lease(void **state)
 {
     (void)state;
@@ -357,6 +376,7 @@ int main(void)
         cmocka_unit_test_setup(test_data_of_others_is_never_touched, clear),
         cmocka_unit_test_setup(test_scripts_that_nodes_forgot_are_sent_again, clear),
         cmocka_unit_test_setup(test_what_a_quorum_cannot_do_is_said, clear),
+        cmocka_unit_test_setup(test_it_knows_mutexes_only, clear),
         cmocka_unit_test_setup(test_clients_must_agree_about_the_longest_lease, clear),
         cmocka_unit_test_setup(test_wrong_urls_are_refused, clear),
         cmocka_unit_test_setup(test_inspect_shows_the_holder_and_each_node, clear),
