@@ -9,6 +9,7 @@
 #include "hold.h"
 #include "latch.h"
 #include "ls.h"
+#include "metrics.h"
 #include "run.h"
 #include "show.h"
 #include "test.h"
@@ -23,6 +24,7 @@ const snk_command snk_commands[] = {
     { &snk_usage_break, snk_cmd_break },
     { &snk_usage_latch, snk_cmd_latch },
     { &snk_usage_version, snk_cmd_version },
+    { &snk_usage_metrics, snk_cmd_metrics },
     { &snk_usage_demo, snk_cmd_demo },
     { &snk_usage_bench, snk_cmd_bench },
     { &snk_usage_completion, snk_cmd_completion },

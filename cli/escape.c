@@ -5,36 +5,6 @@
 
 #define PIECE_SIZE 8 /* the longest escape, \uNNNN, or a character of UTF-8, and NUL */
 
-size_t snk_utf8_read(const char *text, uint32_t *character_out)
-{
-    static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    const unsigned char *bytes = (const unsigned char *)text;
-    size_t length = 0;
-    if (bytes[0] < 0x80) {
-        *character_out = bytes[0];
-        return 1;
-    }
-    if (bytes[0] >= 0xC2 && bytes[0] < 0xE0)
-        length = 2;
-    else if (bytes[0] >= 0xE0 && bytes[0] < 0xF0)
-        length = 3;
-    else if (bytes[0] >= 0xF0 && bytes[0] < 0xF5)
-        length = 4;
-    else
-        return 0;
-    uint32_t character = bytes[0] & (0xFFU >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((bytes[i] & 0xC0U) != 0x80U) /* also the NUL at the end */
-            return 0;
-        character = character << 6 | (bytes[i] & 0x3FU);
-    }
-    bool surrogate = character >= 0xD800 && character <= 0xDFFF;
-    if (character < smallest[length] || surrogate || character > 0x10FFFF)
-        return 0;
-    *character_out = character;
-    return length;
-}
-
 /* Control characters, and those that change the direction of what follows or end the line. */
 static bool is_dangerous(uint32_t character)
 {

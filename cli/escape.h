@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/utf8.h"
+
 /* Writes `text` with control characters, direction overrides and bytes that are not UTF-8 as \n \t \xNN or \uNNNN. */
 void snk_escape_write(FILE *stream, const char *text);
 
@@ -17,8 +19,5 @@ void snk_escape_write(FILE *stream, const char *text);
  * use in the argument list of printf.
  */
 const char *snk_escape(char *buffer, size_t size, const char *text);
-
-/* Reads one character of UTF-8 at `text` (not at its NUL): its length in bytes, or 0 when it is not valid UTF-8. */
-size_t snk_utf8_read(const char *text, uint32_t *character_out);
 
 #endif

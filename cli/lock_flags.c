@@ -56,6 +56,7 @@ bool snk_lock_flags_parse_recovery(void *options, const char *value, char *probl
     static const char *const names[] = {
         [SNECK_RECOVER_RELEASE] = "release",
         [SNECK_RECOVER_NOTIFY] = "notify",
+        [SNECK_RECOVER_REACQUIRE] = "reacquire",
     };
     snk_lock_flags *flags = options;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -64,10 +65,7 @@ bool snk_lock_flags_parse_recovery(void *options, const char *value, char *probl
             return true;
         }
     }
-    if (strcmp(value, "reacquire") == 0)
-        snprintf(problem, size, "must be release or notify: reacquire is not available in this version");
-    else
-        snprintf(problem, size, "must be release or notify");
+    snprintf(problem, size, "must be release, notify or reacquire");
     return false;
 }
 

@@ -85,19 +85,12 @@ bool snk_lock_flags_parse_recovery(void *options, const char *value, char *probl
           0,                                                                                                              \
           0,                                                                                                              \
           snk_lock_flags_parse_renew },                                                                                   \
-        { 0,                                                                                                              \
-          "watchdog",                                                                                                     \
-          "DUR|off",                                                                                                      \
-          "accepted; without effect in this version",                                                                     \
-          SNK_FLAG_CALL,                                                                                                  \
-          0,                                                                                                              \
-          0,                                                                                                              \
-          0,                                                                                                              \
-          snk_lock_flags_parse_watchdog },                                                                                \
+        { 0, "watchdog", "DUR|off", "how often the watchdog looks (5s)", SNK_FLAG_CALL,                                   \
+          0, 0,          0,         snk_lock_flags_parse_watchdog },                                                      \
         { 0,                                                                                                              \
           "recovery",                                                                                                     \
           "HOW",                                                                                                          \
-          "what happens to a lost claim: release or notify",                                                              \
+          "what happens to a lost lock: release, notify or reacquire",                                                    \
           SNK_FLAG_CALL,                                                                                                  \
           0,                                                                                                              \
           0,                                                                                                              \

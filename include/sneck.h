@@ -102,17 +102,41 @@ typedef enum sneck_event_kind {
     SNECK_EVENT_ACQUIRED = 1,
     SNECK_EVENT_RELEASED,
     SNECK_EVENT_RENEWED,
-    SNECK_EVENT_RENEWAL_FAILED, /* one renewal failed; the hold lasts until its deadline, and it is tried again */
-    SNECK_EVENT_LOST            /* the hold is over; `message` says why */
+    SNECK_EVENT_RENEWAL_FAILED,  /* one renewal failed; the hold lasts until its deadline, and it is tried again */
+    SNECK_EVENT_LOST,            /* the hold is over; `cause` and `message` say why */
+    SNECK_EVENT_AT_RISK,         /* held, but renewals fail or do not come: it may be lost soon */
+    SNECK_EVENT_RECOVERED,       /* the watchdog has put something right: `message` says what; with a token: acquired
+                                    again, and the owner's next acquire takes it over */
+    SNECK_EVENT_CONNECTION_DOWN, /* of the store; `name` is empty, as in the next one */
+    SNECK_EVENT_CONNECTION_UP,
+    SNECK_EVENT_OWNER_DIED, /* the thread that holds it has ended */
+    SNECK_EVENT_STUCK,      /* the thread that holds it is blocked for longer than stuck_ms, or holds it for longer than
+                               max_hold_ms; with an empty name: the renewal thread */
+    SNECK_EVENT_DEADLOCK,   /* an acquire was refused because its wait would never end */
+    SNECK_EVENT_BROKEN      /* a hold that was lost before was broken by force; `message` has the reason given */
 } sneck_event_kind;
+
+/* Why a hold ended that nobody released. */
+typedef enum sneck_cause {
+    SNECK_CAUSE_NONE = 0,
+    SNECK_CAUSE_EXPIRED,   /* its lease ended: renewals failed or were not answered, or it was not to be renewed */
+    SNECK_CAUSE_PAUSED,    /* its lease ended while the process, or its renewal, did not run */
+    SNECK_CAUSE_GONE,      /* the store no longer had the claim: broken, deleted, or ended there */
+    SNECK_CAUSE_TAKEN,     /* the store showed somebody else as the holder */
+    SNECK_CAUSE_GIVEN_UP,  /* a renewal failed, with alert_threshold 1 and SNECK_RECOVER_RELEASE */
+    SNECK_CAUSE_STUCK,     /* its owner was blocked or stopped for longer than stuck_ms */
+    SNECK_CAUSE_OVERDUE,   /* it lasted longer than max_hold_ms */
+    SNECK_CAUSE_OWNER_DIED /* its owner ended without releasing it */
+} sneck_cause;
 
 typedef struct sneck_event {
     sneck_event_kind kind;
     sneck_status status;  /* why a renewal failed; SNECK_OK where it has no meaning */
-    uint64_t token;       /* of the hold that the event is about */
+    sneck_cause cause;    /* of a loss; SNECK_CAUSE_NONE where it has no meaning */
+    uint64_t token;       /* of the hold that the event is about; 0: of none */
     int64_t time_ms;      /* wall clock, milliseconds since 1970 */
     int64_t remaining_ms; /* time left of the hold at the event */
-    char name[513];       /* the lock */
+    char name[513];       /* the lock; empty when it is about none */
     char message[160];    /* for people; may be empty */
 } sneck_event;
 
@@ -123,7 +147,11 @@ typedef struct sneck_event {
  */
 typedef void (*sneck_event_fn)(void *context, const sneck_event *event);
 
-/* A log line: key=value text without newline. Called on any thread of the client; must not call sneck. */
+/*
+ * A log line without newline: key=value text, or with SNECK_LOG_JSON an object. Values are escaped; no line has a
+ * password in it. Called on the client's callback thread, so it may come late, but a slow one delays nothing else than
+ * callbacks. At most ten lines of one event a second; the next one says how many were left out.
+ */
 typedef enum sneck_log_level {
     SNECK_LOG_ERROR = 1,
     SNECK_LOG_WARNING,
@@ -131,9 +159,15 @@ typedef enum sneck_log_level {
     SNECK_LOG_DEBUG
 } sneck_log_level;
 typedef void (*sneck_log_fn)(void *context, sneck_log_level level, const char *text);
+typedef enum sneck_log_format {
+    SNECK_LOG_TEXT = 0, /* ts=2026-01-31T12:00:00.123Z level=warning event=lost lock="stock/42" token=17 */
+    SNECK_LOG_JSON /* {"ts":"2026-01-31T12:00:00.123Z","level":"warning","event":"lost","lock":"stock/42","token":17} */
+} sneck_log_format;
 
 /* The name of an event kind, such as "acquired" or "renewal-failed"; "?" for a value that is none. */
 SNECK_API const char *sneck_event_kind_name(sneck_event_kind kind);
+/* The name of a cause, such as "expired"; "" for SNECK_CAUSE_NONE, "?" for a value that is none. */
+SNECK_API const char *sneck_cause_name(sneck_cause cause);
 
 /* ---- Clients ---------------------------------------------------------------------------------------------------- */
 
@@ -146,7 +180,7 @@ typedef struct sneck_client sneck_client;
 typedef struct sneck_client_options {
     size_t size;         /* set by the initialiser; lets later versions append fields */
     int64_t lease_ms;    /* default 30000; at least 100 */
-    int64_t watchdog_ms; /* default 5000; at least 100, or SNECK_NEVER; checked, and without effect in this version */
+    int64_t watchdog_ms; /* default 5000; at least 100; SNECK_NEVER: no watchdog */
     int64_t retry_ms;    /* default 100: longest pause between looks where the store cannot wake waiters */
     const char *prefix;  /* put before every name in the store; default "lock:"; "" is allowed */
     size_t max_locks;    /* names alive in this client at once, else SNECK_LIMIT; default 1000000 */
@@ -154,6 +188,7 @@ typedef struct sneck_client_options {
     void *log_context;
     sneck_event_fn on_event; /* events of every lock of the client; NULL: none */
     void *event_context;
+    sneck_log_format log_format;
 } sneck_client_options;
 
 /* clang-format off */
@@ -197,10 +232,17 @@ typedef enum sneck_owner {
     SNECK_OWNER_HANDLE      /* the handle owns, whichever thread calls: for event loops and coroutines */
 } sneck_owner;
 
+/*
+ * What happens when a hold was lost, or the watchdog finds its owner dead, stuck or overdue (see stuck_ms and
+ * max_hold_ms below).
+ */
 typedef enum sneck_recovery {
-    SNECK_RECOVER_RELEASE = 0, /* after loss the store is told to forget the claim; the default */
-    SNECK_RECOVER_NOTIFY,      /* only report */
-    SNECK_RECOVER_REACQUIRE    /* acquire again in the background; SNECK_UNSUPPORTED in this version */
+    SNECK_RECOVER_RELEASE = 0, /* the store is told to forget the claim: after loss once its lease is over by every
+                                  clock, with a dead, stuck or overdue owner at once; the default */
+    SNECK_RECOVER_NOTIFY,      /* only report: the claim ends with its lease; a stuck or overdue owner keeps it */
+    SNECK_RECOVER_REACQUIRE    /* as RELEASE, and then it is acquired again in the background: a new hold with a new
+                                  token, which the owner gets by its next acquire after it has released every level of
+                                  the lost one. It is kept for one lease after that. Needs the watchdog */
 } sneck_recovery;
 
 /* Start from SNECK_LOCK_OPTIONS_INIT and change what you need. */
@@ -215,6 +257,12 @@ typedef struct sneck_lock_options {
     const char *why;         /* shown to others that look; at most 200 bytes; copied */
     sneck_event_fn on_event; /* events of this name in this client; NULL: none */
     void *event_context;
+    int64_t watchdog_ms;      /* 0: the client's; at least 100; SNECK_NEVER: the watchdog leaves this lock alone */
+    unsigned alert_threshold; /* 0: 3; failed renewals in a row before SNECK_EVENT_AT_RISK; at most 255. With 1 and
+                                 SNECK_RECOVER_RELEASE the first failed renewal gives the hold up */
+    int64_t stuck_ms;         /* 0: off; a thread that holds the lock and has been blocked or stopped for so long is
+                                 stuck: SNECK_EVENT_STUCK, and what `recovery` says. Seen at looks of the watchdog */
+    int64_t max_hold_ms;      /* 0: no limit; a hold that lasts longer is ended as `recovery` says */
 } sneck_lock_options;
 
 /* clang-format off */
@@ -558,6 +606,96 @@ SNECK_API void sneck_cancel(sneck_request *request);
 
 /* Drops the request object, at any time; the request itself goes on. NULL is a no-op. */
 SNECK_API void sneck_request_free(sneck_request *request);
+
+/* ---- Health -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * The watchdog is a thread of its own that looks at everything else each watchdog_ms, from the first acquire on. Its
+ * five checks:
+ */
+typedef enum sneck_check_kind {
+    SNECK_CHECK_RENEWAL,    /* does the renewal thread move, how late is it, do renewals succeed; replaced when stuck */
+    SNECK_CHECK_STATE,      /* does the store still show our claims; one that is gone or another's is lost now */
+    SNECK_CHECK_OWNER,      /* threads that hold: ended (noticed at once), stuck, or for too long */
+    SNECK_CHECK_CONNECTION, /* does the store answer, how often was it connected; made anew when half open */
+    SNECK_CHECK_RECOVERY    /* did what was done about earlier findings help */
+} sneck_check_kind;
+#define SNECK_CHECK_COUNT 5
+
+/* The name of a check, such as "renewal"; "?" for a value that is none. */
+SNECK_API const char *sneck_check_kind_name(sneck_check_kind kind);
+
+typedef struct sneck_check_result {
+    bool ok;           /* the last run found nothing; also when it never ran */
+    unsigned in_a_row; /* runs in a row that found something */
+    uint64_t runs;
+    uint64_t findings;
+    int64_t last_run_ms;     /* ago; -1: never */
+    int64_t last_finding_ms; /* ago; -1: never */
+    char message[64];        /* what the last run found; "" when nothing */
+} sneck_check_result;
+
+/* Start from SNECK_HEALTH_REPORT_INIT. Counters count from the open on. */
+typedef struct sneck_health_report {
+    size_t size;                                  /* set by the initialiser; lets later versions append fields */
+    bool healthy;                                 /* every check is ok */
+    bool watched;                                 /* the watchdog runs */
+    sneck_check_result checks[SNECK_CHECK_COUNT]; /* by sneck_check_kind */
+
+    uint64_t locks; /* names alive in this client */
+    uint64_t held;
+    uint64_t waiting; /* threads and requests that wait for a lock */
+    uint64_t lost;
+
+    uint64_t renewals; /* that succeeded */
+    uint64_t renewals_failed;
+    int64_t renewal_late_ms; /* the latest one: how long after it was due it was answered */
+    unsigned renewal_threads_replaced;
+
+    bool connected;        /* true also for a store without connection */
+    int64_t round_trip_us; /* at the last look; -1: none yet, or no connection */
+    uint64_t connects;
+    uint64_t connect_failures; /* attempts that failed, and connections given up */
+
+    uint64_t recoveries;         /* remedies that worked */
+    uint64_t recoveries_failed;  /* that did not */
+    uint64_t recoveries_put_off; /* that were not tried, because they had been tried too often */
+    uint64_t alerts;
+
+    uint64_t events_waiting; /* for the callback thread and for sneck_event_next */
+    uint64_t events_dropped;
+} sneck_health_report;
+
+/* clang-format off */
+#define SNECK_HEALTH_REPORT_INIT { .size = sizeof(sneck_health_report) }
+/* clang-format on */
+
+/* How this client is, as it was at the last looks; no I/O. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_health(sneck_client *client, sneck_health_report *report_out,
+                                                     sneck_error *error);
+
+/*
+ * Runs the five checks now, on the calling thread, with everything that follows from them.
+ *
+ * SNECK_OK           nothing was found
+ * SNECK_LOST         the store no longer had a lock of this client; its owner was told
+ * SNECK_UNAVAILABLE  the store does not answer
+ * SNECK_TIMEOUT      something does not move that should: the renewal thread, or the owner of a lock
+ * SNECK_UNKNOWN      what was done about an earlier finding did not help
+ */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_check(sneck_client *client, sneck_error *error);
+
+/* Takes a piece of text that does not end in NUL. */
+typedef void (*sneck_write_fn)(void *context, const char *text, size_t length);
+
+/*
+ * Writes everything that this client counts, as text for Prometheus (exposition format 0.0.4), by one call of `write`
+ * or more on the calling thread. No I/O. Locks are counted by class: the name up to its first '/', at most 100 classes,
+ * the rest as "other". Every series is there from the start.
+ *
+ * SNECK_OK, SNECK_INVALID, SNECK_NO_MEMORY
+ */
+SNECK_API sneck_status sneck_metrics_write(sneck_client *client, sneck_write_fn write, void *context);
 
 /* ---- Looking, and breaking by force ------------------------------------------------------------------------------ */
 

@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <pthread.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/clock.h"
 
 #ifndef SYS_futex_waitv
@@ -25,41 +25,11 @@ typedef struct waitv_entry {
     uint32_t reserved;
 } waitv_entry;
 
-/*
- * Somebody who cancels this thread may have found it asynchronous and be about to send it a signal. The C library (glibc
- * before 2.41) obeys that signal whenever it comes within a point of cancellation, even one that is reached with
- * cancellation disabled: the thread would end in the middle of some later send(), holding whatever it holds there. The
- * library's own points of cancellation wait until such a signal has come; pthread_setcanceltype does not. This one returns
- * at once, and is not wrapped by the sanitizers, which lose count when a thread ends in what they have wrapped.
- */
-static void await_late_cancel(void)
-{
-    (void)fdatasync(-1);
-    pthread_testcancel();
-}
-
-/*
- * A thread that sleeps here must be cancellable, and the raw system call is no cancellation point of the C library.
- * Cancellation at any instruction is safe exactly here: nothing is held, and nothing is done but the system call.
- */
-static long cancellable_wait(long number, const void *first, long second, long third, const struct timespec *limit,
-                             long last)
-{
-    int type = PTHREAD_CANCEL_DEFERRED;
-    /* NOLINTNEXTLINE(cert-pos47-c,concurrency-thread-canceltype-asynchronous): see above */
-    (void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-    long result = syscall(number, first, second, third, limit, last, FUTEX_BITSET_MATCH_ANY);
-    int cause = errno;
-    (void)pthread_setcanceltype(type, NULL);
-    await_late_cancel();
-    errno = cause;
-    return result;
-}
-
 static bool wait_one(const snk_futex_word *word, const struct timespec *limit)
 {
     int operation = FUTEX_WAIT_BITSET | (word->shared ? 0 : FUTEX_PRIVATE_FLAG);
-    (void)cancellable_wait(SYS_futex, word->word, operation, (long)word->expected, limit, 0);
+    const void *expected = (const void *)(uintptr_t)word->expected;
+    (void)snk_wait_cancellably(SYS_futex, word->word, operation, expected, limit, 0, (long)FUTEX_BITSET_MATCH_ANY);
     return true;
 }
 
@@ -75,7 +45,7 @@ static bool wait_several(const snk_futex_word words[], size_t count, const struc
             .flags = WAITV_SIZE_U32 | (words[i].shared ? 0 : WAITV_PRIVATE),
         };
     }
-    long result = cancellable_wait(SYS_futex_waitv, entries, (long)count, 0, limit, CLOCK_MONOTONIC);
+    long result = snk_wait_cancellably(SYS_futex_waitv, entries, (long)count, NULL, limit, CLOCK_MONOTONIC, 0);
     return result >= 0 || (errno != ENOSYS && errno != EPERM); /* EPERM: a container's filter that knows no waitv */
 }
 

@@ -21,6 +21,7 @@
 #define SNK_LEASE_MS_MIN INT64_C(100)
 #define SNK_LEASE_MS_MAX (INT64_C(7) * 24 * 3600 * 1000)
 #define SNK_WATCHDOG_MS_MIN INT64_C(100)
+#define SNK_ALERT_THRESHOLD_MAX 255
 #define SNK_RETRY_MS_MIN INT64_C(1)
 #define SNK_LOCKS_MAX_DEFAULT 1000000
 #define SNK_URL_LENGTH_MAX 2048
@@ -51,15 +52,27 @@
 #define SNK_TOMBSTONE_NS (600 * SNK_NS_PER_S)
 /* An offered lock must be confirmed by its first renewal within min(this, lease). */
 #define SNK_OFFER_NS (2 * SNK_NS_PER_S)
-/* When a hold that began with an offer is renewed: most holds are released before, and the store is not asked at all. */
-#define SNK_CONFIRM_NS (5 * SNK_NS_PER_MS)
+/*
+ * When a hold that began with an offer is renewed: after this part of the offer's life. Most holds are released before,
+ * and then neither the store nor the thread that renews hears of them.
+ */
+#define SNK_CONFIRM_DIVISOR 32
+
+/* What a look at a claim asks for: a lease so short that it prolongs nothing. */
+#define SNK_CHECK_LEASE_NS (1 * SNK_NS_PER_MS)
 
 /* Bounds of retries after a failed request: the first pause, and the longest. */
 #define SNK_BACKOFF_NS_MIN (10 * SNK_NS_PER_MS)
 #define SNK_BACKOFF_NS_MAX (1 * SNK_NS_PER_S)
 
+/* The watchdog: findings in a row before an alert, and what counts as flapping: so many connects in such a time. */
+#define SNK_ALERT_THRESHOLD 3
+#define SNK_FLAPPING_CONNECTS 4
+#define SNK_FLAPPING_NS (60 * SNK_NS_PER_S)
+
 #define SNK_RENEW_BATCH_MAX 256
 #define SNK_EVENTS_QUEUED_MAX 1024
+#define SNK_LOG_LINES_MAX 256
 #define SNK_INCIDENTS_MAX 32
 #define SNK_INCIDENT_AGE_S (24 * 3600)
 

@@ -6,28 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
-
-/*
- * Reads one character. Returns its length in bytes, or 0 when it is not UTF-8: also when it is longer than it need be,
- * is half of a surrogate pair or is beyond the last character. The text ends in NUL, which no continuation byte is.
- */
-static size_t read_character(const unsigned char *at, uint32_t *character_out)
-{
-    static const uint32_t smallest[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    size_t length = at[0] < 0x80 ? 1 : at[0] >= 0xF0 ? 4 : at[0] >= 0xE0 ? 3 : at[0] >= 0xC0 ? 2 : 0;
-    if (length == 0 || at[0] > 0xF4)
-        return 0;
-    uint32_t character = length == 1 ? at[0] : at[0] & (0x7FU >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xC0U) != 0x80U)
-            return 0;
-        character = character << 6 | (at[i] & 0x3FU);
-    }
-    if (character < smallest[length] || character > 0x10FFFF || (character >= 0xD800 && character <= 0xDFFF))
-        return 0;
-    *character_out = character;
-    return length;
-}
+#include "base/utf8.h"
 
 static bool is_control(uint32_t character)
 {
@@ -45,10 +24,10 @@ sneck_status snk_text_check(const char *text, const char *what, size_t length_mi
         return snk_fail(error, SNECK_INVALID, 0, "%s is empty: give 1 to %zu bytes", what, length_max);
     if (length > length_max)
         return snk_fail(error, SNECK_INVALID, 0, "%s is longer than %zu bytes: use a shorter one", what, length_max);
-    const unsigned char *start = (const unsigned char *)text;
-    for (const unsigned char *at = start; *at != '\0';) {
+    const char *start = text;
+    for (const char *at = start; *at != '\0';) {
         uint32_t character = 0;
-        size_t bytes = read_character(at, &character);
+        size_t bytes = snk_utf8_read(at, &character);
         if (bytes == 0)
             return snk_fail(error, SNECK_INVALID, 0, "%s is not UTF-8 at byte %zu", what, (size_t)(at - start));
         if (is_control(character))
@@ -63,4 +42,15 @@ sneck_status snk_text_check(const char *text, const char *what, size_t length_mi
 sneck_status snk_name_check(const char *name, sneck_error *error)
 {
     return snk_text_check(name, "the lock's name", 1, SNK_NAME_LENGTH_MAX, error);
+}
+
+void snk_name_class(const char *name, char label[SNK_CLASS_LABEL_SIZE])
+{
+    char beginning[SNK_NAME_LENGTH_MAX + 1];
+    size_t length = strcspn(name, "/");
+    bool is_name = snk_name_check(name, NULL) == SNECK_OK;
+    if (is_name)
+        memcpy(beginning, name, length);
+    beginning[is_name ? length : 0] = '\0';
+    (void)snk_copy_text(label, SNK_CLASS_LABEL_SIZE, is_name ? beginning : "other");
 }

@@ -12,6 +12,8 @@ void snk_agent_init(snk_agent *agent, const sneck_lock *lock, const snk_terms *t
     waiter->terms = *terms;
     waiter->once = wait_ms == 0;
     waiter->reentrant = lock->is_reentrant;
+    waiter->reserves = false;
+    waiter->thread = snk_lock_is_of_thread(lock) ? snk_presence_thread() : 0;
     waiter->hold = NULL;
     waiter->woken = false;
     waiter->interrupted = false;
@@ -76,6 +78,15 @@ void snk_agent_end_locked(snk_agent *agent, snk_entry *entry)
     if (agent->waiter.hold != NULL)
         snk_entry_free_hold_locked(entry, agent->waiter.hold);
     agent->waiter.hold = NULL;
+}
+
+void snk_agent_account(const snk_agent *agent, const sneck_lock *lock)
+{
+    sneck_status status = agent->waiter.result.status;
+    if (status != SNECK_OK)
+        snk_metrics_refused(&lock->client->metrics, lock->entry, status);
+    else if (snk_lock_is_of_thread(lock))
+        snk_presence_add_level();
 }
 
 int64_t snk_wait_until_ns(int64_t wait_ms)

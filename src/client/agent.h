@@ -50,6 +50,9 @@ void snk_agent_give_up_locked(snk_agent *agent, snk_turn *turn, sneck_status sta
 /* Decided: gives memory back that it did not need. */
 void snk_agent_end_locked(snk_agent *agent, snk_entry *entry);
 
+/* The calling thread, whose agent this is, has its result: that is counted. Once. */
+void snk_agent_account(const snk_agent *agent, const sneck_lock *lock);
+
 /* The end of a wait that begins now. */
 int64_t snk_wait_until_ns(int64_t wait_ms);
 

@@ -37,7 +37,13 @@ static void complete_locked(sneck_request *request)
         return;
     request->is_completed = true;
     snk_agent_end_locked(&request->agent, request->entry);
-    snk_events_push_done(request->client, request);
+    sneck_status status = request->agent.waiter.result.status;
+    if (status != SNECK_OK && !request->is_release && !request->is_rescue)
+        snk_metrics_refused(&request->client->metrics, request->entry, status);
+    if (request->is_rescue)
+        snk_watch_recovery_ended(request->client, request->entry, &request->agent.waiter);
+    else
+        snk_events_push_done(request->client, request);
 }
 
 void snk_request_woken_locked(snk_turn *turn, sneck_request *request)
@@ -106,12 +112,12 @@ static bool is_decided(sneck_request *request)
     return decided;
 }
 
-bool snk_request_run(sneck_request *request, bool news)
+void snk_request_run(sneck_request *request, bool news)
 {
     if (request->is_release) {
         if (!is_decided(request))
             release(request);
-        return false;
+        return;
     }
     snk_turn turn;
     snk_turn_init(&turn, request->client, request->entry);
@@ -120,16 +126,14 @@ bool snk_request_run(sneck_request *request, bool news)
     (void)pthread_mutex_unlock(&request->entry->mutex);
     snk_turn_end(&turn);
     snk_perform(&turn, NULL);
-    return !is_decided(request);
 }
 
-bool snk_request_is_queued(sneck_request *request)
+void snk_request_end_rescue(sneck_request *request)
 {
-    (void)pthread_mutex_lock(&request->entry->mutex);
-    snk_seek_state state = request->agent.waiter.seek.state;
-    bool queued = !request->agent.waiter.decided && (state == SNK_SEEK_QUEUED || state == SNK_SEEK_ASKING);
-    (void)pthread_mutex_unlock(&request->entry->mutex);
-    return queued;
+    if (!request->is_rescue || !is_decided(request) || atomic_exchange(&request->is_over, true))
+        return;
+    snk_gate_leave(&request->client->gate);
+    snk_request_unref(request);
 }
 
 /* ---- Giving up, on threads that must not wait for the store ---- */
@@ -198,6 +202,37 @@ static sneck_status check(const sneck_lock *lock, sneck_done_fn done, sneck_erro
     return SNECK_OK;
 }
 
+/* What is the same for all of them; with one reference. The entry was pinned. */
+static void init_request(sneck_request *request, sneck_client *client, snk_entry *entry)
+{
+    atomic_init(&request->references, 1);
+    request->agent.request = request;
+    request->client = client;
+    snk_client_ref(client);
+    request->entry = entry;
+    snk_timer_init(&request->timeout);
+}
+
+bool snk_request_rescue(sneck_client *client, snk_entry *entry, const snk_waiter *waiter, int32_t thread)
+{
+    sneck_request *request = calloc(1, sizeof *request);
+    if (request == NULL || !snk_gate_enter(&client->gate)) {
+        free(request);
+        return false;
+    }
+    (void)atomic_fetch_add_explicit(&client->request_count, 1, memory_order_relaxed);
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_entry_pin(entry);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    request->agent.waiter = *waiter;
+    request->agent.thread = thread != 0 ? thread : gettid();
+    request->is_rescue = true;
+    init_request(request, client, entry);
+    (void)snk_renewer_push(client, request);
+    snk_renewer_call(client);
+    return true;
+}
+
 static sneck_request *new_request(sneck_lock *lock, sneck_done_fn done, void *context, int64_t wait_ms)
 {
     sneck_request *request = calloc(1, sizeof *request);
@@ -210,17 +245,12 @@ static sneck_request *new_request(sneck_lock *lock, sneck_done_fn done, void *co
         free(request);
         return NULL;
     }
-    atomic_init(&request->references, 1);
     snk_agent_init(&request->agent, lock, &lock->terms, wait_ms);
-    request->agent.request = request;
+    init_request(request, client, lock->entry);
     request->agent.thread = gettid();
     request->agent.why = snk_why_ref(lock->why);
-    request->client = client;
-    snk_client_ref(client);
-    request->entry = lock->entry;
     request->done = done;
     request->context = context;
-    snk_timer_init(&request->timeout);
     (void)pthread_mutex_lock(&lock->entry->mutex);
     snk_entry_pin(lock->entry);
     (void)pthread_mutex_unlock(&lock->entry->mutex);

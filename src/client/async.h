@@ -25,6 +25,8 @@ struct sneck_request {
     bool is_release;
     bool is_asked;        /* the machine knows the waiter, or knew it; under entry.mutex */
     bool is_completed;    /* handed to the dispatcher; under entry.mutex */
+    bool is_rescue;       /* the watchdog's: nobody is told but that one */
+    _Atomic bool is_over; /* a rescue: it has given back what it had */
     snk_agent agent;      /* the result is in agent.waiter.result */
     sneck_client *client; /* a reference */
     snk_entry *entry;     /* pinned */
@@ -32,7 +34,7 @@ struct sneck_request {
     void *context;
     snk_timer timeout;     /* in keeper.timeouts */
     snk_link ready_link;   /* under renewer.mutex */
-    snk_link waiting_link; /* renewer only */
+    snk_link waiting_link; /* under renewer.mutex */
     snk_link done_link;    /* under events.mutex */
     uint32_t send_count;   /* what a thread that must not wait has left to the renewer; under entry.mutex */
     snk_send sends[SNK_REQUEST_SENDS_MAX];
@@ -41,10 +43,17 @@ struct sneck_request {
 /* A turn woke the request's waiter, or decided it. */
 void snk_request_woken_locked(snk_turn *turn, sneck_request *request);
 
-/* The renewer's work on a request. `news`: the store may have news. True: it is still waiting. */
-bool snk_request_run(sneck_request *request, bool news);
-/* True when the request waits with a claim in the store's queue. */
-bool snk_request_is_queued(sneck_request *request);
+/* The renewer's work on a request. `news`: the store may have news. */
+void snk_request_run(sneck_request *request, bool news);
+
+/* The renewer's, after each run: a rescue that is decided gives back its place in the gate and its first reference. */
+void snk_request_end_rescue(sneck_request *request);
+
+/*
+ * Waits for the lock on behalf of an owner that lost it (`waiter`: owner and terms, reserves); `thread` is told to the
+ * store. The end is told by snk_watch_recovery_ended. False when out of memory, or the client is being closed.
+ */
+bool snk_request_rescue(sneck_client *client, snk_entry *entry, const snk_waiter *waiter, int32_t thread);
 
 /* The keeper's: its time is over. */
 void snk_request_time_out(sneck_request *request);

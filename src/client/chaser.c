@@ -82,7 +82,8 @@ bool snk_chaser_add(sneck_client *client, const snk_entry *entry, const snk_send
 int64_t snk_chaser_next_ns(snk_chaser *chaser)
 {
     int64_t at_ns = snk_timers_next(&chaser->timers);
-    return at_ns != SNK_NEVER_NS && at_ns < chaser->pause_until_ns ? chaser->pause_until_ns : at_ns;
+    int64_t pause_until_ns = atomic_load(&chaser->pause_until_ns);
+    return at_ns != SNK_NEVER_NS && at_ns < pause_until_ns ? pause_until_ns : at_ns;
 }
 
 static void forget(snk_chaser *chaser, chase *answered)
@@ -105,26 +106,28 @@ static bool ask(sneck_client *client, const chase *chased)
 static void put_back(sneck_client *client, chase *unanswered, int64_t now_ns)
 {
     snk_chaser *chaser = &client->renewer.chaser;
-    chaser->failures++;
-    chaser->pause_until_ns = snk_time_add(now_ns, snk_backoff_ns(chaser->failures, SNK_BACKOFF_NS_MAX));
+    uint32_t failures = atomic_fetch_add(&chaser->failures, 1) + 1;
+    int64_t again_at_ns = snk_time_add(now_ns, snk_backoff_ns(failures, SNK_BACKOFF_NS_MAX));
+    atomic_store(&chaser->pause_until_ns, again_at_ns);
     if (now_ns >= unanswered->give_up_at_ns) {
-        snk_client_log(client, SNECK_LOG_WARNING, "event=chase-given-up lock=\"%s\"", unanswered->name);
+        const snk_log_field fields[] = { { .key = "lock", .text = unanswered->name }, { .key = NULL } };
+        snk_log_write(client, SNECK_LOG_WARNING, "chase-given-up", fields);
         forget(chaser, unanswered);
         return;
     }
-    (void)snk_timers_arm(&chaser->timers, &unanswered->timer, chaser->pause_until_ns);
+    (void)snk_timers_arm(&chaser->timers, &unanswered->timer, again_at_ns);
 }
 
 void snk_chaser_run(sneck_client *client, int64_t now_ns)
 {
     snk_chaser *chaser = &client->renewer.chaser;
     chase *due = NULL;
-    for (int i = 0; i < CHASES_AT_ONCE_MAX && now_ns >= chaser->pause_until_ns; i++) {
+    for (int i = 0; i < CHASES_AT_ONCE_MAX && now_ns >= atomic_load(&chaser->pause_until_ns); i++) {
         due = pop(chaser, now_ns);
         if (due == NULL)
             return;
         if (ask(client, due)) {
-            chaser->failures = 0;
+            atomic_store(&chaser->failures, 0);
             forget(chaser, due);
         } else {
             put_back(client, due, snk_now_ns());

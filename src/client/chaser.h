@@ -7,6 +7,7 @@
 #define SNK_CLIENT_CHASER_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -16,11 +17,11 @@
 #include "sneck.h"
 
 typedef struct snk_chaser {
-    pthread_mutex_t mutex;  /* before timers.mutex; never with another one */
-    snk_timers timers;      /* of chases */
-    size_t count;           /* of chases; under mutex */
-    int64_t pause_until_ns; /* the store does not answer: not before; renewer only */
-    uint32_t failures;      /* in a row; renewer only */
+    pthread_mutex_t mutex;          /* before timers.mutex; never with another one */
+    snk_timers timers;              /* of chases */
+    size_t count;                   /* of chases; under mutex */
+    _Atomic int64_t pause_until_ns; /* the store does not answer: not before */
+    _Atomic uint32_t failures;      /* in a row */
 } snk_chaser;
 
 void snk_chaser_init(snk_chaser *chaser);

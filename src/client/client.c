@@ -1,6 +1,5 @@
 #include "client/client.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,19 +32,6 @@ sneck_status snk_client_enter(sneck_client *client, sneck_error *error)
     return status;
 }
 
-void snk_client_log(const sneck_client *client, sneck_log_level level, const char *format, ...)
-{
-    if (client->settings.log == NULL)
-        return;
-    char text[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    int length = vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    if (length >= 0)
-        client->settings.log(client->settings.log_context, level, text);
-}
-
 /* ---- Threads ---- */
 
 static sneck_status start_locked(sneck_client *client, sneck_error *error)
@@ -55,6 +41,8 @@ static sneck_status start_locked(sneck_client *client, sneck_error *error)
         status = snk_keeper_start(client, error);
     if (status == SNECK_OK)
         status = snk_renewer_start(client, error);
+    if (status == SNECK_OK)
+        status = snk_watch_start(client, error);
     if (status == SNECK_OK && client->settings.on_event != NULL)
         status = snk_events_start(client, error);
     if (status == SNECK_OK)
@@ -97,6 +85,15 @@ static void on_news(void *context, const char *name, const snk_id *claim, const 
     }
 }
 
+static void on_link(void *context, bool is_up, const char *why)
+{
+    snk_note note = {
+        .kind = is_up ? SNECK_EVENT_CONNECTION_UP : SNECK_EVENT_CONNECTION_DOWN,
+        .status = is_up ? SNECK_OK : SNECK_UNAVAILABLE,
+    };
+    snk_events_emit(context, NULL, &note, why);
+}
+
 static sneck_status fill_identity(snk_identity *identity, sneck_error *error)
 {
     if (!snk_id_random(&identity->client))
@@ -128,8 +125,10 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .retry_ns = client->settings.retry_ms * SNK_NS_PER_MS,
         .news = on_news,
         .news_context = client,
-        .log = client->settings.log,
-        .log_context = client->settings.log_context,
+        .link = on_link,
+        .link_context = client,
+        .log = client->settings.log == NULL ? NULL : snk_log_store,
+        .log_context = client,
     };
     sneck_status status = fill_identity(&config.identity, error);
     if (status == SNECK_OK)
@@ -148,14 +147,17 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
     client->modes = client->store->traits.modes;
     client->scheme = client->store->ops->scheme;
     describe_store(client, url);
+    (void)snk_copy_text(client->metrics.backend, sizeof client->metrics.backend, client->store->ops->scheme);
     return SNECK_OK;
 }
 
 static sneck_client *new_client(void)
 {
     sneck_client *client = calloc(1, sizeof *client);
-    if (client == NULL)
+    if (client == NULL || !snk_metrics_init(&client->metrics)) {
+        free(client);
         return NULL;
+    }
     atomic_init(&client->references, 1);
     snk_forkmark_init(&client->fork);
     snk_idpool_init(&client->ids);
@@ -163,20 +165,26 @@ static sneck_client *new_client(void)
     snk_renewer_init(&client->renewer);
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
+    snk_watch_init(&client->watch);
+    snk_log_init(&client->log);
     snk_waits_init(&client->waits);
     (void)pthread_mutex_init(&client->start_mutex, NULL);
     client->registry.engine = &client->engine;
     client->registry.renewals = &client->renewer.timers;
     client->registry.deadlines = &client->keeper.deadlines;
+    client->registry.metrics = &client->metrics;
     return client;
 }
 
 static void free_client(sneck_client *client)
 {
+    snk_watch_deinit(client);
     snk_events_deinit(client);
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
     snk_renewer_deinit(&client->renewer);
+    snk_log_deinit(&client->log);
+    snk_metrics_deinit(&client->metrics);
     snk_waits_deinit(&client->waits);
     snk_idpool_deinit(&client->ids);
     snk_forkmark_deinit(&client->fork);
@@ -191,6 +199,8 @@ static sneck_status open_client(sneck_client *client, const snk_url *url, const 
     if (status != SNECK_OK)
         return status;
     client->registry.count_max = client->settings.max_locks;
+    if (client->settings.watchdog_ms != SNECK_NEVER)
+        snk_watch_want(client, (uint32_t)client->settings.watchdog_ms);
     return open_store(client, url, error);
 }
 
@@ -211,8 +221,10 @@ sneck_status sneck_open(const char *url, const sneck_client_options *options, sn
         status = open_client(client, &parsed, options, error);
     snk_url_deinit(&parsed);
     if (status != SNECK_OK) {
-        if (client != NULL)
+        if (client != NULL) {
+            snk_events_stop(client); /* what a store has to say about its failure is told */
             free_client(client);
+        }
         return status;
     }
     *client_out = client;
@@ -274,7 +286,7 @@ void sneck_close(sneck_client *client)
         return;
     }
     if (snk_events_is_dispatcher(client)) {
-        snk_client_log(client, SNECK_LOG_ERROR, "event=close-refused reason=callback");
+        snk_log_write(client, SNECK_LOG_ERROR, "close-refused", NULL);
         return;
     }
     int state = 0;
@@ -286,6 +298,7 @@ void sneck_close(sneck_client *client)
     snk_gate_close(&client->gate);
     (void)pthread_mutex_lock(&client->start_mutex);
     (void)pthread_mutex_unlock(&client->start_mutex);
+    snk_watch_stop(client);
     snk_renewer_stop(client, until_ns);
     snk_keeper_stop(client);
     snk_events_stop(client);

@@ -3,15 +3,18 @@
  *
  * Locks, in the order in which they may be taken:
  *
- *     client.start_mutex     starting threads; never taken inside another one
+ *     watch.mutex            one round of the watchdog at a time
+ *     client.start_mutex     starting threads
  *     registry.mutex         which names there are
+ *     batch.mutex            renewals that the store has; never two of them
  *     entry.mutex            the machine of one name; never two of them
  *     chaser.mutex           how many chases there are
  *     timers.mutex           each heap; never two of them
- *     events.mutex, renewer.mutex, idpool.mutex, waits.mutex   leaves: nothing is taken under them
+ *     events.mutex, renewer.mutex, idpool.mutex, waits.mutex, watch.inbox_mutex, watch.shown_mutex   leaves: nothing
+ *                            is taken under them
  *
- * None of them is held while the store or a callback is called. entry.mutex is held while the engine decides, which
- * takes a microsecond at most.
+ * None of them is held while a callback is called, and none but watch.mutex while the store is. entry.mutex is held
+ * while the engine decides, which takes a microsecond at most.
  *
  * Life: a client lives from sneck_open until sneck_close has returned and the last handle and request were freed
  * (`references`). sneck_close has three steps: no new work is taken (is_closed, registry.closing, every machine gets
@@ -31,9 +34,12 @@
 #include "client/gate.h"
 #include "client/idpool.h"
 #include "client/keeper.h"
+#include "client/log.h"
+#include "client/metrics.h"
 #include "client/options.h"
 #include "client/registry.h"
 #include "client/renewer.h"
+#include "client/watch.h"
 #include "engine/machine.h"
 #include "sneck.h"
 #include "store/store.h"
@@ -59,6 +65,9 @@ struct sneck_client {
     snk_renewer renewer;
     snk_keeper keeper;
     snk_events events;
+    snk_watch watch;
+    snk_metrics metrics;
+    snk_log log;
     snk_waits waits;
     pthread_mutex_t start_mutex;
 };
@@ -74,9 +83,5 @@ sneck_status snk_client_start(sneck_client *client, sneck_error *error);
 
 void snk_client_ref(sneck_client *client);
 void snk_client_unref(sneck_client *client);
-
-/* A line for the application's log: format as of printf. */
-void snk_client_log(const sneck_client *client, sneck_log_level level, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif

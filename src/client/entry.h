@@ -17,11 +17,12 @@
 #include "store/grip.h"
 
 typedef struct snk_ear snk_ear;
+typedef struct snk_class snk_class;
 
 /* What makes an entry another one. */
 typedef struct snk_entry_key {
-    snk_object object;
-    snk_mode mode;
+    snk_object object : 8;
+    snk_mode mode : 8;
     uint32_t units;
     uint64_t owner; /* of its single user; 0: anybody's */
 } snk_entry_key;
@@ -37,6 +38,7 @@ typedef struct snk_entry {
     snk_timer renewal;       /* in renewer.timers: machine.timer_at_ns */
     snk_timer deadline;      /* in keeper.deadlines: machine.deadline */
     _Atomic int64_t *mirror; /* borrowed; NULL: none; under mutex */
+    snk_class *kin;          /* of locks that are counted together with this one; borrowed from the client */
     snk_ear *ears;           /* of handles that want to hear of loss or events; under mutex */
     struct snk_entry *next;  /* in its bucket; under registry.mutex */
     snk_link link;           /* in registry.entries; under registry.mutex */

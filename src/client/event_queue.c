@@ -1,6 +1,7 @@
 #include "client/event_queue.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/limits.h"
 
@@ -55,7 +56,9 @@ static snk_record *make_room(snk_event_queue *queue, sneck_event_kind kind, snk_
         room = oldest_but_losses(queue);
         if (room != NULL) {
             *dropped_out = room->entry;
+            free(room->detail);
             queue->dropped++;
+            queue->count--;
         }
     }
     if (room == NULL)
@@ -64,7 +67,7 @@ static snk_record *make_room(snk_event_queue *queue, sneck_event_kind kind, snk_
     return room;
 }
 
-snk_entry *snk_event_queue_push(snk_event_queue *queue, const snk_record *record)
+snk_entry *snk_event_queue_push(snk_event_queue *queue, const snk_record *record, const char *detail)
 {
     snk_entry *dropped = NULL;
     snk_record *room = make_room(queue, record->note.kind, &dropped);
@@ -73,7 +76,9 @@ snk_entry *snk_event_queue_push(snk_event_queue *queue, const snk_record *record
         return record->entry;
     }
     *room = *record;
+    room->detail = detail == NULL || detail[0] == '\0' ? NULL : strdup(detail);
     snk_list_append(&queue->queued, &room->link);
+    queue->count++;
     return dropped;
 }
 
@@ -83,6 +88,7 @@ bool snk_event_queue_pop(snk_event_queue *queue, snk_record *record_out)
     if (record == NULL)
         return false;
     snk_list_remove(&record->link);
+    queue->count--;
     *record_out = *record;
     if (record >= queue->slab && record < queue->slab + SNK_EVENTS_QUEUED_MAX)
         snk_list_append(&queue->unused, &record->link);

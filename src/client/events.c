@@ -1,5 +1,7 @@
 #include "client/events.h"
 
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -9,39 +11,37 @@
 #include "client/client.h"
 #include "client/thread.h"
 
-const char *sneck_event_kind_name(sneck_event_kind kind)
-{
-    switch (kind) {
-    case SNECK_EVENT_ACQUIRED:
-        return "acquired";
-    case SNECK_EVENT_RELEASED:
-        return "released";
-    case SNECK_EVENT_RENEWED:
-        return "renewed";
-    case SNECK_EVENT_RENEWAL_FAILED:
-        return "renewal-failed";
-    case SNECK_EVENT_LOST:
-        return "lost";
-    }
-    return "?";
-}
+#define NAP_NS (1 * SNK_NS_PER_MS)
 
 void snk_events_init(snk_events *events)
 {
+    pthread_condattr_t attributes;
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&events->mutex, NULL);
-    (void)pthread_cond_init(&events->work, NULL);
+    (void)pthread_cond_init(&events->work, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
     (void)pthread_cond_init(&events->returned, NULL);
     snk_event_queue_init(&events->callbacks);
     snk_event_queue_init(&events->readers);
     snk_list_init(&events->done);
+    snk_list_init(&events->lines);
     events->fd = -1;
+}
+
+/* What a record had. */
+static void forget(sneck_client *client, const snk_record *record)
+{
+    free(record->detail);
+    if (record->entry != NULL)
+        snk_registry_unpin(&client->registry, record->entry);
 }
 
 static void discard(sneck_client *client, snk_event_queue *queue)
 {
     snk_record record;
     while (snk_event_queue_pop(queue, &record))
-        snk_registry_unpin(&client->registry, record.entry);
+        forget(client, &record);
     snk_event_queue_deinit(queue);
 }
 
@@ -57,12 +57,14 @@ void snk_events_deinit(sneck_client *client)
     (void)pthread_mutex_destroy(&events->mutex);
 }
 
+static sneck_status start_locked(sneck_client *client, sneck_error *error);
+
 /* ---- In ---- */
 
 static bool has_listener_locked(const sneck_client *client, const snk_entry *entry)
 {
-    if (client->settings.on_event != NULL)
-        return true;
+    if (client->settings.on_event != NULL || entry == NULL)
+        return client->settings.on_event != NULL;
     for (const snk_ear *ear = entry->ears; ear != NULL; ear = ear->next)
         if (ear->on_event != NULL)
             return true;
@@ -70,10 +72,11 @@ static bool has_listener_locked(const sneck_client *client, const snk_entry *ent
 }
 
 /* Queues a copy that pins the entry; what it pushed out is added to `unpin`. */
-static size_t push_locked(snk_event_queue *queue, const snk_record *record, snk_entry **unpin)
+static size_t push_locked(snk_event_queue *queue, const snk_record *record, const char *detail, snk_entry **unpin)
 {
-    snk_entry_pin(record->entry);
-    snk_entry *dropped = snk_event_queue_push(queue, record);
+    if (record->entry != NULL)
+        snk_entry_pin(record->entry);
+    snk_entry *dropped = snk_event_queue_push(queue, record, detail);
     if (dropped == NULL)
         return 0;
     *unpin = dropped;
@@ -87,41 +90,136 @@ static void set_readable_locked(const snk_events *events, bool readable)
     (void)rc; /* the descriptor does not block: it is already as it should be */
 }
 
-static size_t queue_note_locked(sneck_client *client, const snk_record *record, bool for_callbacks, snk_entry **unpin)
+static void wake_locked(snk_events *events, bool is_urgent)
+{
+    if (events->sleep == SNK_SLEEP_SOUND || (is_urgent && events->sleep == SNK_SLEEP_NAP))
+        (void)pthread_cond_signal(&events->work);
+}
+
+/* What happens all day can wait for a millisecond. */
+static bool is_urgent(sneck_event_kind kind)
+{
+    return kind != SNECK_EVENT_ACQUIRED && kind != SNECK_EVENT_RELEASED && kind != SNECK_EVENT_RENEWED;
+}
+
+static size_t queue_note_locked(sneck_client *client, const snk_record *record, const char *detail, bool for_callbacks,
+                                snk_entry **unpin)
 {
     snk_events *events = &client->events;
     size_t count = 0;
     if (for_callbacks && snk_event_queue_is_open(&events->callbacks)) {
-        count += push_locked(&events->callbacks, record, unpin);
-        (void)pthread_cond_signal(&events->work);
+        count += push_locked(&events->callbacks, record, detail, unpin);
+        wake_locked(events, is_urgent(record->note.kind));
     }
     if (snk_event_queue_is_open(&events->readers)) {
-        count += push_locked(&events->readers, record, unpin + count);
-        set_readable_locked(events, true);
+        bool was_empty = events->readers.count == 0;
+        count += push_locked(&events->readers, record, detail, unpin + count);
+        if (was_empty)
+            set_readable_locked(events, true);
     }
     return count;
 }
 
-size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_actions *actions, snk_entry *unpin[])
+static size_t take_locked(sneck_client *client, snk_entry *entry, const snk_note notes[], uint32_t count,
+                          const char *detail, snk_entry *unpin[])
 {
     snk_events *events = &client->events;
-    if (actions->note_count == 0 || !atomic_load_explicit(&events->is_wanted, memory_order_acquire))
-        return 0;
     bool for_callbacks = has_listener_locked(client, entry);
     int64_t time_ms = snk_wall_us() / 1000;
-    size_t count = 0;
+    size_t unpin_count = 0;
     (void)pthread_mutex_lock(&events->mutex);
-    for (uint32_t i = 0; i < actions->note_count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         snk_record record = {
             .entry = entry,
-            .note = actions->notes[i],
+            .note = notes[i],
             .time_ms = time_ms,
             .number = ++events->number,
         };
-        count += queue_note_locked(client, &record, for_callbacks, unpin + count);
+        unpin_count += queue_note_locked(client, &record, detail, for_callbacks, unpin + unpin_count);
     }
     (void)pthread_mutex_unlock(&events->mutex);
-    return count;
+    return unpin_count;
+}
+
+size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_note notes[], uint32_t count,
+                              snk_entry *unpin[])
+{
+    if (!atomic_load_explicit(&client->events.is_wanted, memory_order_acquire))
+        return 0;
+    return take_locked(client, entry, notes, count, NULL, unpin);
+}
+
+void snk_events_emit(sneck_client *client, snk_entry *entry, const snk_note *note, const char *detail)
+{
+    snk_events *events = &client->events;
+    snk_entry *unpin[SNK_EVENT_CONSUMERS];
+    snk_turn_log(client, entry, note, detail);
+    snk_metrics_event(&client->metrics, note->kind);
+    if (!atomic_load_explicit(&events->is_wanted, memory_order_acquire))
+        return;
+    if (entry != NULL)
+        (void)pthread_mutex_lock(&entry->mutex);
+    size_t count = take_locked(client, entry, note, 1, detail, unpin);
+    if (entry != NULL)
+        (void)pthread_mutex_unlock(&entry->mutex);
+    for (size_t i = 0; i < count; i++)
+        snk_registry_unpin(&client->registry, unpin[i]);
+}
+
+void snk_events_count(sneck_client *client, uint64_t *waiting_out, uint64_t *dropped_out)
+{
+    const snk_events *events = &client->events;
+    (void)pthread_mutex_lock(&client->events.mutex);
+    *waiting_out = events->callbacks.count + events->readers.count;
+    *dropped_out = events->callbacks.dropped + events->readers.dropped;
+    (void)pthread_mutex_unlock(&client->events.mutex);
+}
+
+/* ---- The log ---- */
+
+typedef struct line {
+    snk_link link;
+    sneck_log_level level;
+    char text[];
+} line;
+
+void snk_events_push_line(sneck_client *client, sneck_log_level level, const char *text)
+{
+    snk_events *events = &client->events;
+    size_t size = strlen(text) + 1;
+    line *made = malloc(sizeof *made + size);
+    (void)pthread_mutex_lock(&events->mutex);
+    bool fits = made != NULL && events->line_count < SNK_LOG_LINES_MAX && start_locked(client, NULL) == SNECK_OK;
+    if (fits) {
+        made->link = (snk_link){ NULL, NULL };
+        made->level = level;
+        memcpy(made->text, text, size);
+        snk_list_append(&events->lines, &made->link);
+        events->line_count++;
+        wake_locked(events, false);
+    } else {
+        events->lines_dropped++;
+    }
+    (void)pthread_mutex_unlock(&events->mutex);
+    if (!fits)
+        free(made);
+}
+
+static void write_line(sneck_client *client, snk_link *link)
+{
+    line *written = SNK_CONTAINER(link, line, link);
+    client->settings.log(client->settings.log_context, written->level, written->text);
+    free(written);
+}
+
+static snk_link *pop_line_locked(snk_events *events)
+{
+    snk_link *link = snk_list_first(&events->lines);
+    if (link != NULL) {
+        snk_list_remove(link);
+        events->line_count--;
+    }
+    return link;
 }
 
 void snk_events_push_done(sneck_client *client, sneck_request *request)
@@ -129,7 +227,7 @@ void snk_events_push_done(sneck_client *client, sneck_request *request)
     snk_events *events = &client->events;
     (void)pthread_mutex_lock(&events->mutex);
     snk_list_append(&events->done, &request->done_link);
-    (void)pthread_cond_signal(&events->work);
+    wake_locked(events, true);
     (void)pthread_mutex_unlock(&events->mutex);
 }
 
@@ -148,11 +246,13 @@ static void fill_event(sneck_event *event, const snk_record *record)
     const snk_note *note = &record->note;
     event->kind = note->kind;
     event->status = note->status;
+    event->cause = note->cause;
     event->token = note->token;
     event->time_ms = record->time_ms;
     event->remaining_ms = note->remaining_ns / SNK_NS_PER_MS;
-    (void)snk_copy_text(event->name, sizeof event->name, record->entry->name);
-    (void)snk_copy_text(event->message, sizeof event->message, note->message);
+    const char *message = note->message != NULL ? note->message : "";
+    (void)snk_copy_text(event->name, sizeof event->name, record->entry == NULL ? "" : record->entry->name);
+    (void)snk_copy_text(event->message, sizeof event->message, record->detail != NULL ? record->detail : message);
 }
 
 static snk_ear *next_ear_locked(const snk_entry *entry, uint64_t number)
@@ -167,6 +267,8 @@ static snk_ear *next_ear_locked(const snk_entry *entry, uint64_t number)
 static snk_ear *begin_call(sneck_client *client, const snk_record *record, sneck_event_fn *on_event, void **context)
 {
     snk_entry *entry = record->entry;
+    if (entry == NULL)
+        return NULL;
     (void)pthread_mutex_lock(&entry->mutex);
     snk_ear *ear = next_ear_locked(entry, record->number);
     if (ear != NULL) {
@@ -201,31 +303,51 @@ static void deliver(sneck_client *client, const snk_record *record)
         on_event(context, &event);
         end_call(client);
     }
-    snk_registry_unpin(&client->registry, record->entry);
+    forget(client, record);
+}
+
+/* There is nothing to do: after some work a nap, after that a sleep. */
+static void sleep_locked(snk_events *events, bool *was_busy)
+{
+    events->sleep = *was_busy ? SNK_SLEEP_NAP : SNK_SLEEP_SOUND;
+    if (*was_busy) {
+        struct timespec until = snk_timespec(snk_clock_read_ns(CLOCK_MONOTONIC) + NAP_NS);
+        (void)pthread_cond_timedwait(&events->work, &events->mutex, &until);
+    } else {
+        (void)pthread_cond_wait(&events->work, &events->mutex);
+    }
+    events->sleep = SNK_SLEEP_NONE;
+    *was_busy = false;
 }
 
 static void *run(void *argument)
 {
     sneck_client *client = argument;
     snk_events *events = &client->events;
+    bool was_busy = false;
     (void)pthread_mutex_lock(&events->mutex);
     for (;;) {
         snk_record record;
         snk_link *link = snk_list_first(&events->done);
+        snk_link *written = link == NULL ? pop_line_locked(events) : NULL;
         if (link != NULL) {
             snk_list_remove(link);
             (void)pthread_mutex_unlock(&events->mutex);
             snk_request_tell(SNK_CONTAINER(link, sneck_request, done_link));
+        } else if (written != NULL) {
+            (void)pthread_mutex_unlock(&events->mutex);
+            write_line(client, written);
         } else if (snk_event_queue_pop(&events->callbacks, &record)) {
             (void)pthread_mutex_unlock(&events->mutex);
             deliver(client, &record);
         } else if (events->is_stopping) {
             break;
         } else {
-            (void)pthread_cond_wait(&events->work, &events->mutex);
+            sleep_locked(events, &was_busy);
             continue;
         }
         (void)pthread_mutex_lock(&events->mutex);
+        was_busy = true;
     }
     (void)pthread_mutex_unlock(&events->mutex);
     return NULL;
@@ -330,6 +452,6 @@ bool sneck_event_next(sneck_client *client, sneck_event *event_out)
     if (!found)
         return false;
     fill_event(event_out, &record);
-    snk_registry_unpin(&client->registry, record.entry);
+    forget(client, &record);
     return true;
 }

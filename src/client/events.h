@@ -15,6 +15,16 @@
 
 #define SNK_EVENT_CONSUMERS 2
 
+/*
+ * Waking a thread costs more than everything else about an event. So a dispatcher that has just been busy naps for a
+ * moment before it sleeps, and only what is urgent wakes it from that.
+ */
+typedef enum snk_sleep {
+    SNK_SLEEP_NONE,
+    SNK_SLEEP_NAP,
+    SNK_SLEEP_SOUND
+} snk_sleep;
+
 typedef struct snk_events {
     pthread_mutex_t mutex;     /* a leaf: nothing is taken under it, and it is not held while a callback runs */
     pthread_cond_t work;       /* the dispatcher has something to do */
@@ -22,9 +32,13 @@ typedef struct snk_events {
     snk_event_queue callbacks; /* for on_event of the client and of handles */
     snk_event_queue readers;   /* for sneck_event_next */
     snk_list done;             /* requests whose `done` is to be called */
-    uint64_t number;           /* of the last event */
-    const snk_ear *calling;    /* whose on_event runs now */
-    pthread_t thread;          /* the dispatcher's */
+    snk_list lines;            /* for the application's log */
+    size_t line_count;
+    uint64_t lines_dropped;
+    uint64_t number;        /* of the last event */
+    const snk_ear *calling; /* whose on_event runs now */
+    pthread_t thread;       /* the dispatcher's */
+    snk_sleep sleep;        /* of the dispatcher */
     bool is_running;
     bool is_stopping;
     int fd;                 /* an eventfd, readable while `readers` has something; -1: not asked for */
@@ -41,13 +55,26 @@ sneck_status snk_events_start(sneck_client *client, sneck_error *error);
 void snk_events_stop(sneck_client *client);
 
 /*
- * Queues the notes of a step for those who listen. Up to 2 * SNK_NOTES_MAX entries, of events that were dropped, have
- * to be unpinned later: they are put into `unpin`, and their number is returned.
+ * Queues notes for those who listen. Up to 2 * `count` entries, of events that were dropped, have to be unpinned later:
+ * they are put into `unpin`, and their number is returned. `entry` is locked.
  */
-size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_actions *actions, snk_entry *unpin[]);
+size_t snk_events_take_locked(sneck_client *client, snk_entry *entry, const snk_note notes[], uint32_t count,
+                              snk_entry *unpin[]);
+
+/*
+ * Queues one note that no step of a machine has made. `entry` (pinned, not locked) is NULL when it is about no lock;
+ * `detail` (copied; NULL or "": none) takes the place of its message.
+ */
+void snk_events_emit(sneck_client *client, snk_entry *entry, const snk_note *note, const char *detail);
+
+/* How many events wait to be told, and how many were dropped because too many waited. */
+void snk_events_count(sneck_client *client, uint64_t *waiting_out, uint64_t *dropped_out);
 
 /* The result of a request is to be told. */
 void snk_events_push_done(sneck_client *client, sneck_request *request);
+
+/* A line for the application's log; copied. When too many wait it is dropped, and counted. */
+void snk_events_push_line(sneck_client *client, sneck_log_level level, const char *text);
 
 /* The number of the last event: an ear that is made now hears of later ones. */
 uint64_t snk_events_number(sneck_client *client);

@@ -63,6 +63,12 @@ static inline uint64_t snk_lock_owner(const sneck_lock *lock)
     return lock->owner != 0 ? lock->owner : snk_thread_number();
 }
 
+/* A thread owns what is acquired by this handle. */
+static inline bool snk_lock_is_of_thread(const sneck_lock *lock)
+{
+    return (lock->owner & SNK_OWNER_IS_HANDLE) == 0;
+}
+
 /* SNECK_INVALID when `lock` is NULL, belongs to the parent of a fork(), or its client is closed. */
 sneck_status snk_lock_check(const sneck_lock *lock, sneck_error *error);
 

@@ -164,6 +164,7 @@ sneck_status snk_settings_load(snk_settings *settings, const snk_url *url, const
     settings->max_locks = chosen.max_locks == 0 ? SNK_LOCKS_MAX_DEFAULT : chosen.max_locks;
     settings->log = chosen.log;
     settings->log_context = chosen.log_context;
+    settings->log_format = chosen.log_format;
     settings->on_event = chosen.on_event;
     settings->event_context = chosen.event_context;
     return status;
@@ -198,13 +199,42 @@ static sneck_status check_choices(const sneck_lock_options *options, sneck_error
     if (options->owner != SNECK_OWNER_THREAD && options->owner != SNECK_OWNER_HANDLE)
         return snk_fail(error, SNECK_INVALID, 0, "owner is %d: give SNECK_OWNER_THREAD or SNECK_OWNER_HANDLE",
                         (int)options->owner);
-    if (options->recovery == SNECK_RECOVER_REACQUIRE)
-        return snk_fail(
-            error, SNECK_UNSUPPORTED, 0,
-            "SNECK_RECOVER_REACQUIRE is not available in this version: use _RELEASE or _NOTIFY, and acquire again");
-    if (options->recovery != SNECK_RECOVER_RELEASE && options->recovery != SNECK_RECOVER_NOTIFY)
-        return snk_fail(error, SNECK_INVALID, 0, "recovery is %d: give SNECK_RECOVER_RELEASE or SNECK_RECOVER_NOTIFY",
+    if (options->recovery != SNECK_RECOVER_RELEASE && options->recovery != SNECK_RECOVER_NOTIFY &&
+        options->recovery != SNECK_RECOVER_REACQUIRE)
+        return snk_fail(error, SNECK_INVALID, 0,
+                        "recovery is %d: give SNECK_RECOVER_RELEASE, SNECK_RECOVER_NOTIFY or SNECK_RECOVER_REACQUIRE",
                         (int)options->recovery);
+    return SNECK_OK;
+}
+
+/* A time that is off with 0 and needs the watchdog otherwise. */
+static sneck_status check_limit(const char *name, int64_t ms, const sneck_lock_options *options, sneck_error *error)
+{
+    if (ms < 0 || ms > SNK_LEASE_MS_MAX)
+        return snk_fail(error, SNECK_INVALID, 0, "%s is %lld: it must be from 0 (off) to %lld ms", name, (long long)ms,
+                        (long long)SNK_LEASE_MS_MAX);
+    if (ms > 0 && options->watchdog_ms == SNECK_NEVER)
+        return snk_fail(error, SNECK_INVALID, 0, "%s needs the watchdog, and watchdog_ms is SNECK_NEVER", name);
+    return SNECK_OK;
+}
+
+static sneck_status check_care(const sneck_lock_options *options, sneck_error *error)
+{
+    sneck_status status = check_time(&watchdog_setting, options->watchdog_ms, "watchdog_ms", error);
+    if (status == SNECK_OK)
+        status = check_limit("stuck_ms", options->stuck_ms, options, error);
+    if (status == SNECK_OK)
+        status = check_limit("max_hold_ms", options->max_hold_ms, options, error);
+    if (status != SNECK_OK)
+        return status;
+    if (options->stuck_ms > 0 && options->owner == SNECK_OWNER_HANDLE)
+        return snk_fail(error, SNECK_INVALID, 0, "stuck_ms looks at threads: it needs .owner = SNECK_OWNER_THREAD");
+    if (options->recovery == SNECK_RECOVER_REACQUIRE && options->watchdog_ms == SNECK_NEVER)
+        return snk_fail(error, SNECK_INVALID, 0,
+                        "SNECK_RECOVER_REACQUIRE needs the watchdog, and watchdog_ms is SNECK_NEVER");
+    if (options->alert_threshold > SNK_ALERT_THRESHOLD_MAX)
+        return snk_fail(error, SNECK_INVALID, 0, "alert_threshold is %u: it must be from 1 to %d, or 0 for 3",
+                        options->alert_threshold, SNK_ALERT_THRESHOLD_MAX);
     return SNECK_OK;
 }
 
@@ -219,12 +249,18 @@ sneck_status snk_lock_options_load(sneck_lock_options *out, const sneck_lock_opt
         out->lease_ms = settings->lease_ms;
     if (out->renew_ms == 0)
         out->renew_ms = out->lease_ms / 3;
+    if (out->watchdog_ms == 0)
+        out->watchdog_ms = settings->watchdog_ms;
+    if (out->alert_threshold == 0)
+        out->alert_threshold = SNK_ALERT_THRESHOLD;
     if (status == SNECK_OK)
         status = snk_lease_check(out->lease_ms, error);
     if (status == SNECK_OK)
         status = check_renewal(out, error);
     if (status == SNECK_OK)
         status = check_choices(out, error);
+    if (status == SNECK_OK)
+        status = check_care(out, error);
     if (status == SNECK_OK && out->why != NULL)
         status = snk_text_check(out->why, "why", 0, SNK_WHY_LENGTH_MAX, error);
     return status;
@@ -236,6 +272,13 @@ snk_terms snk_lock_terms(const sneck_lock_options *options)
         .lease_ns = options->lease_ms * SNK_NS_PER_MS,
         .renew_ns = options->renew_ms == SNECK_NEVER ? SNK_NEVER_NS : options->renew_ms * SNK_NS_PER_MS,
         .fair = options->fair,
-        .forget_on_loss = options->recovery == SNECK_RECOVER_RELEASE,
+        .forget_on_loss = options->recovery != SNECK_RECOVER_NOTIFY,
+        .care = {
+            .watchdog_ms = options->watchdog_ms == SNECK_NEVER ? 0 : (uint32_t)options->watchdog_ms,
+            .stuck_ms = (uint32_t)options->stuck_ms,
+            .max_hold_ms = (uint32_t)options->max_hold_ms,
+            .threshold = (uint8_t)options->alert_threshold,
+            .recovery = (uint8_t)options->recovery,
+        },
     };
 }

@@ -17,6 +17,7 @@ typedef struct snk_settings {
     size_t max_locks;
     sneck_log_fn log;
     void *log_context;
+    sneck_log_format log_format;
     sneck_event_fn on_event;
     void *event_context;
     char prefix[SNK_PREFIX_LENGTH_MAX + 1];

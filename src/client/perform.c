@@ -104,8 +104,8 @@ void snk_perform_chases(snk_turn *turn)
     for (uint32_t i = 0; i < turn->actions.send_count; i++) {
         const snk_send *send = &turn->actions.sends[i];
         assert(send->chase);
+        const snk_log_field fields[] = { { .key = "lock", .text = turn->entry->name }, { .key = NULL } };
         if (!snk_chaser_add(turn->client, turn->entry, send))
-            snk_client_log(turn->client, SNECK_LOG_WARNING, "event=chase-dropped reason=memory lock=\"%s\"",
-                           turn->entry->name);
+            snk_log_write(turn->client, SNECK_LOG_WARNING, "chase-dropped", fields);
     }
 }

@@ -1,5 +1,6 @@
 #include "client/registry.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,8 +28,10 @@ void snk_entry_free_hold_locked(snk_entry *entry, snk_hold *hold)
 
 static snk_entry *new_entry(const snk_registry *registry, const char *name, const snk_entry_key *key, uint32_t hash)
 {
+    /* The name begins in what would be padding at the end; there are many entries. */
     size_t size = strlen(name) + 1;
-    snk_entry *entry = malloc(sizeof *entry + size);
+    size_t whole = offsetof(snk_entry, name) + size;
+    snk_entry *entry = malloc(whole > sizeof *entry ? whole : sizeof *entry);
     if (entry == NULL)
         return NULL;
     memset(entry, 0, sizeof *entry);
@@ -37,6 +40,7 @@ static snk_entry *new_entry(const snk_registry *registry, const char *name, cons
     snk_timer_init(&entry->renewal);
     snk_timer_init(&entry->deadline);
     entry->hash = hash;
+    entry->kin = snk_metrics_class(registry->metrics, name);
     entry->key = *key;
     memcpy(entry->name, name, size);
     return entry;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "client/entry.h"
+#include "client/metrics.h"
 #include "client/timers.h"
 #include "engine/machine.h"
 #include "sneck.h"
@@ -23,9 +24,10 @@ typedef struct snk_registry {
     snk_list entries;         /* in the order they were made; under mutex */
     bool closing;             /* no new handles; under mutex */
     uint32_t seed;            /* of the hash */
-    const snk_engine *engine; /* borrowed from the client, as are the two heaps */
+    const snk_engine *engine; /* borrowed from the client, as are the others */
     snk_timers *renewals;
     snk_timers *deadlines;
+    snk_metrics *metrics;
 } snk_registry;
 
 void snk_registry_init(snk_registry *registry);

@@ -1,5 +1,7 @@
 #include "client/renewer.h"
 
+#include <stdlib.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "client/async.h"
@@ -19,15 +21,31 @@ void snk_renewer_init(snk_renewer *renewer)
 
 void snk_renewer_deinit(snk_renewer *renewer)
 {
-    snk_batch_free(renewer->batch);
+    snk_worker *next = NULL;
+    for (snk_worker *worker = renewer->workers; worker != NULL; worker = next) {
+        next = worker->next;
+        snk_batch_free(worker->batch);
+        free(worker);
+    }
     snk_chaser_deinit(&renewer->chaser);
     snk_timers_deinit(&renewer->timers);
     (void)pthread_mutex_destroy(&renewer->mutex);
 }
 
+/*
+ * What it is called for was written before; a thread that takes the place meanwhile looks at everything first. (Both are
+ * sequentially consistent: whoever still sees the old one has written before the new one looks.)
+ */
 void snk_renewer_call(sneck_client *client)
 {
-    snk_parking_call_and_wake(&client->renewer.parking);
+    snk_worker *worker = atomic_load(&client->renewer.current);
+    if (worker != NULL)
+        snk_parking_call_and_wake(&worker->parking);
+}
+
+static void beat(snk_worker *worker, int64_t now_ns)
+{
+    atomic_store_explicit(&worker->beat_at_ns, now_ns, memory_order_relaxed);
 }
 
 /* ---- Renewals, and looks at queued claims ---- */
@@ -43,7 +61,7 @@ static void take_renewals(snk_turn *turn, snk_batch *batch)
     uint32_t left = 0;
     for (uint32_t i = 0; i < turn->actions.send_count; i++) {
         if (turn->actions.sends[i].ask == SNK_ASK_RENEW) {
-            snk_batch_add(batch, turn->entry, &turn->actions.sends[i]);
+            (void)snk_batch_add(batch, turn->entry, &turn->actions.sends[i]);
         } else {
             turn->actions.sends[left] = turn->actions.sends[i];
             turn->askers[left] = turn->askers[i];
@@ -53,28 +71,32 @@ static void take_renewals(snk_turn *turn, snk_batch *batch)
     turn->actions.send_count = left;
 }
 
-static void serve_timer(sneck_client *client, snk_entry *entry)
+static void serve_timer(snk_worker *worker, snk_entry *entry)
 {
     bool more = true;
     while (more) {
         snk_turn turn;
         snk_event event = { .kind = SNK_EVENT_TIMER };
-        snk_turn_run(&turn, client, entry, &event);
+        snk_turn_run(&turn, worker->client, entry, &event);
         more = turn.actions.more;
-        take_renewals(&turn, client->renewer.batch);
+        take_renewals(&turn, worker->batch);
         snk_perform(&turn, NULL);
     }
 }
 
-static void serve_timers(sneck_client *client)
+static void serve_timers(snk_worker *worker)
 {
+    sneck_client *client = worker->client;
+    int64_t now_ns = snk_now_ns();
     snk_timer *timer = NULL;
-    while ((timer = snk_timers_pop(&client->renewer.timers, snk_now_ns(), pin)) != NULL) {
+    while ((timer = snk_timers_pop(&client->renewer.timers, now_ns, pin)) != NULL) {
         snk_entry *entry = SNK_CONTAINER(timer, snk_entry, renewal);
-        serve_timer(client, entry);
+        serve_timer(worker, entry);
         snk_registry_unpin(&client->registry, entry);
+        now_ns = snk_now_ns();
+        beat(worker, now_ns);
     }
-    snk_batch_flush(client->renewer.batch);
+    (void)snk_batch_flush(worker->batch);
 }
 
 /* ---- Requests ---- */
@@ -102,119 +124,234 @@ static sneck_request *pop_ready(snk_renewer *renewer)
     return link == NULL ? NULL : SNK_CONTAINER(link, sneck_request, ready_link);
 }
 
-/* The list of those that wait has a reference of its own. */
-static void run_request(snk_renewer *renewer, sneck_request *request, bool news)
+/* The list of those that wait has a reference of its own. Once a request is decided it is not put in any more. */
+static void list_waiting(snk_renewer *renewer, sneck_request *request)
 {
-    bool waits = snk_request_run(request, news);
+    bool dropped = false;
+    (void)pthread_mutex_lock(&request->entry->mutex);
+    bool waits = !request->is_release && !request->agent.waiter.decided;
+    (void)pthread_mutex_lock(&renewer->mutex);
     bool listed = snk_link_is_linked(&request->waiting_link);
     if (waits && !listed) {
         snk_request_ref(request);
         snk_list_append(&renewer->waiting, &request->waiting_link);
+        atomic_fetch_add(&renewer->waiting_count, 1);
     } else if (!waits && listed) {
         snk_list_remove(&request->waiting_link);
-        snk_request_unref(request);
+        atomic_fetch_sub(&renewer->waiting_count, 1);
+        dropped = true;
     }
+    (void)pthread_mutex_unlock(&renewer->mutex);
+    (void)pthread_mutex_unlock(&request->entry->mutex);
+    if (dropped)
+        snk_request_unref(request);
+}
+
+static void run_request(snk_renewer *renewer, sneck_request *request, bool news)
+{
+    snk_request_run(request, news);
+    list_waiting(renewer, request);
+    snk_request_end_rescue(request);
 }
 
 /* Between two requests too: however many there are, and however slow the store is, what is due is renewed in time. */
-static void serve_due(sneck_client *client)
+static void serve_due(snk_worker *worker)
 {
-    serve_timers(client);
-    snk_chaser_run(client, snk_now_ns());
+    beat(worker, snk_now_ns());
+    serve_timers(worker);
+    snk_chaser_run(worker->client, snk_now_ns());
 }
 
-static void serve_ready(sneck_client *client)
+static void serve_ready(snk_worker *worker)
 {
+    snk_renewer *renewer = &worker->client->renewer;
     sneck_request *request = NULL;
-    while ((request = pop_ready(&client->renewer)) != NULL) {
-        run_request(&client->renewer, request, false);
+    while ((request = pop_ready(renewer)) != NULL) {
+        run_request(renewer, request, false);
         snk_request_unref(request);
-        serve_due(client);
+        serve_due(worker);
     }
+}
+
+/* The one that has not been looked at for longest, with a reference; NULL: none. */
+static sneck_request *next_waiting(snk_renewer *renewer)
+{
+    (void)pthread_mutex_lock(&renewer->mutex);
+    snk_link *link = snk_list_first(&renewer->waiting);
+    sneck_request *request = link == NULL ? NULL : SNK_CONTAINER(link, sneck_request, waiting_link);
+    if (request != NULL) {
+        snk_list_remove(link);
+        snk_list_append(&renewer->waiting, link);
+        snk_request_ref(request);
+    }
+    (void)pthread_mutex_unlock(&renewer->mutex);
+    return request;
 }
 
 /* The store says that there is news about some claim of this client. */
-static void serve_news(sneck_client *client)
+static void serve_news(snk_worker *worker)
 {
-    snk_renewer *renewer = &client->renewer;
-    snk_link *next = NULL;
-    for (snk_link *link = snk_list_first(&renewer->waiting); link != NULL; link = next) {
-        next = snk_list_next(&renewer->waiting, link);
-        run_request(renewer, SNK_CONTAINER(link, sneck_request, waiting_link), true);
-        serve_due(client);
+    snk_renewer *renewer = &worker->client->renewer;
+    for (size_t left = atomic_load(&renewer->waiting_count); left > 0; left--) {
+        sneck_request *request = next_waiting(renewer);
+        if (request == NULL)
+            return;
+        run_request(renewer, request, true);
+        snk_request_unref(request);
+        serve_due(worker);
     }
-}
-
-static bool has_queued(const snk_renewer *renewer)
-{
-    for (snk_link *link = snk_list_first(&renewer->waiting); link != NULL;
-         link = snk_list_next(&renewer->waiting, link))
-        if (snk_request_is_queued(SNK_CONTAINER(link, sneck_request, waiting_link)))
-            return true;
-    return false;
 }
 
 /* ---- The thread ---- */
 
-static void sleep_until_called(sneck_client *client)
+static void sleep_until_called(snk_worker *worker)
 {
+    sneck_client *client = worker->client;
     snk_renewer *renewer = &client->renewer;
     int64_t until_ns = snk_timers_next(&renewer->timers);
     int64_t chase_ns = snk_chaser_next_ns(&renewer->chaser);
     if (chase_ns < until_ns)
         until_ns = chase_ns;
-    bool queued = has_queued(renewer);
     bool news = false;
-    if (!snk_parking_begin(&renewer->parking))
+    if (!snk_parking_begin(&worker->parking))
         return;
     int64_t now_ns = snk_now_ns();
-    if (queued) {
-        news = client->store->ops->wait(client->store, 0, &renewer->parking.word, SNK_ASLEEP, until_ns);
+    if (atomic_load(&renewer->waiting_count) > 0) {
+        news = client->store->ops->wait(client->store, 0, &worker->parking.word, SNK_ASLEEP, until_ns);
     } else if (until_ns > now_ns) {
-        snk_futex_word word = { .word = &renewer->parking.word, .expected = SNK_ASLEEP };
+        snk_futex_word word = { .word = &worker->parking.word, .expected = SNK_ASLEEP };
         (void)snk_futex_wait_any(&word, 1, until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns);
     }
-    snk_parking_end(&renewer->parking);
+    snk_parking_end(&worker->parking);
     if (news)
-        serve_news(client);
+        serve_news(worker);
+}
+
+static bool is_over(const snk_worker *worker)
+{
+    return atomic_load_explicit(&worker->client->renewer.is_stopping, memory_order_acquire) ||
+           atomic_load_explicit(&worker->is_retired, memory_order_acquire);
 }
 
 static void *run(void *argument)
 {
-    sneck_client *client = argument;
-    snk_renewer *renewer = &client->renewer;
-    while (!atomic_load_explicit(&renewer->is_stopping, memory_order_acquire)) {
-        serve_ready(client);
-        serve_due(client);
-        sleep_until_called(client);
+    snk_worker *worker = argument;
+    sneck_client *client = worker->client;
+    while (!is_over(worker)) {
+        serve_ready(worker);
+        serve_due(worker);
+        sleep_until_called(worker);
     }
-    serve_ready(client);
-    snk_chaser_finish(client, renewer->finish_until_ns);
+    if (atomic_load_explicit(&worker->is_retired, memory_order_acquire))
+        return NULL;
+    serve_ready(worker);
+    snk_chaser_finish(client, client->renewer.finish_until_ns);
     return NULL;
+}
+
+/* A thread more, which takes the place of the one that works. Under client.start_mutex. */
+static sneck_status add_worker(sneck_client *client, sneck_error *error)
+{
+    snk_renewer *renewer = &client->renewer;
+    snk_worker *worker = calloc(1, sizeof *worker);
+    snk_batch *batch = snk_batch_new(client);
+    if (worker == NULL || batch == NULL) {
+        free(worker);
+        snk_batch_free(batch);
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for the renewals");
+    }
+    worker->client = client;
+    worker->batch = batch;
+    worker->next = renewer->workers;
+    beat(worker, snk_now_ns());
+    snk_worker *before = atomic_exchange(&renewer->current, worker);
+    sneck_status status = snk_thread_start(&worker->thread, "sneck-renewer", run, worker, error);
+    if (status != SNECK_OK) {
+        atomic_store(&renewer->current, before);
+        snk_batch_free(batch);
+        free(worker);
+        return status;
+    }
+    renewer->workers = worker;
+    if (before != NULL)
+        atomic_store_explicit(&before->is_retired, true, memory_order_release);
+    return SNECK_OK;
 }
 
 sneck_status snk_renewer_start(sneck_client *client, sneck_error *error)
 {
+    return client->renewer.workers != NULL ? SNECK_OK : add_worker(client, error);
+}
+
+/*
+ * The old thread may have taken a timer out of the heap and got no further. Whoever has the mutex of an entry is at work
+ * on it, and arms its timer.
+ */
+static void arm_all(sneck_client *client)
+{
+    for (snk_entry *entry = snk_registry_first(&client->registry); entry != NULL;
+         entry = snk_registry_next(&client->registry, entry)) {
+        if (pthread_mutex_trylock(&entry->mutex) != 0)
+            continue;
+        (void)snk_timers_arm_lazily(&client->renewer.timers, &entry->renewal, entry->machine.timer_at_ns);
+        (void)pthread_mutex_unlock(&entry->mutex);
+    }
+}
+
+sneck_status snk_renewer_replace(sneck_client *client, sneck_error *error)
+{
     snk_renewer *renewer = &client->renewer;
-    if (renewer->is_running)
-        return SNECK_OK;
-    if (renewer->batch == NULL)
-        renewer->batch = snk_batch_new(client);
-    if (renewer->batch == NULL)
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for the renewals");
-    sneck_status status = snk_thread_start(&renewer->thread, "sneck-renewer", run, client, error);
-    renewer->is_running = status == SNECK_OK;
-    return status;
+    (void)pthread_mutex_lock(&client->start_mutex);
+    snk_worker *old = atomic_load(&renewer->current);
+    sneck_status status = old == NULL || atomic_load(&renewer->is_stopping)
+                              ? snk_fail(error, SNECK_INVALID, 0, "there is no renewal thread")
+                              : add_worker(client, error);
+    (void)pthread_mutex_unlock(&client->start_mutex);
+    if (status != SNECK_OK)
+        return status;
+    snk_batch_abandon(old->batch);
+    arm_all(client);
+    snk_renewer_call(client);
+    return SNECK_OK;
+}
+
+int64_t snk_renewer_beat_ns(sneck_client *client)
+{
+    const snk_worker *worker = atomic_load(&client->renewer.current);
+    return worker == NULL ? 0 : atomic_load_explicit(&worker->beat_at_ns, memory_order_relaxed);
+}
+
+int64_t snk_renewer_asks_ns(sneck_client *client)
+{
+    const snk_worker *worker = atomic_load(&client->renewer.current);
+    return worker == NULL ? SNK_NEVER_NS : snk_batch_since_ns(worker->batch);
+}
+
+int64_t snk_renewer_pending_ns(sneck_client *client)
+{
+    snk_renewer *renewer = &client->renewer;
+    const snk_worker *worker = atomic_load(&renewer->current);
+    if (worker == NULL)
+        return SNK_NEVER_NS;
+    int64_t pending_ns = snk_timers_next(&renewer->timers);
+    int64_t others_ns[] = { snk_chaser_next_ns(&renewer->chaser), snk_batch_since_ns(worker->batch), SNK_NEVER_NS };
+    (void)pthread_mutex_lock(&renewer->mutex);
+    if (!snk_list_is_empty(&renewer->ready))
+        others_ns[2] = 0; /* since the last beat, at any rate */
+    (void)pthread_mutex_unlock(&renewer->mutex);
+    for (size_t i = 0; i < sizeof others_ns / sizeof others_ns[0]; i++)
+        if (others_ns[i] < pending_ns)
+            pending_ns = others_ns[i];
+    return pending_ns;
 }
 
 void snk_renewer_stop(sneck_client *client, int64_t until_ns)
 {
     snk_renewer *renewer = &client->renewer;
-    if (!renewer->is_running)
-        return;
     renewer->finish_until_ns = until_ns;
     atomic_store_explicit(&renewer->is_stopping, true, memory_order_release);
-    snk_renewer_call(client);
-    (void)pthread_join(renewer->thread, NULL);
-    renewer->is_running = false;
+    for (snk_worker *worker = renewer->workers; worker != NULL; worker = worker->next)
+        snk_parking_call_and_wake(&worker->parking);
+    for (snk_worker *worker = renewer->workers; worker != NULL; worker = worker->next)
+        (void)pthread_join(worker->thread, NULL);
 }

@@ -65,15 +65,32 @@ static void listen_to_events(sneck_lock *lock, const sneck_lock_options *options
     (void)pthread_mutex_unlock(&lock->entry->mutex);
 }
 
+/* A lock may want the watchdog in a client that runs without one. */
+static sneck_status watch(sneck_client *client, const sneck_lock_options *options, sneck_error *error)
+{
+    if (options->watchdog_ms == SNECK_NEVER)
+        return SNECK_OK;
+    snk_watch_want(client, (uint32_t)options->watchdog_ms);
+    if (client->settings.watchdog_ms != SNECK_NEVER || !atomic_load(&client->is_started))
+        return SNECK_OK;
+    (void)pthread_mutex_lock(&client->start_mutex);
+    sneck_status status = snk_watch_start(client, error);
+    (void)pthread_mutex_unlock(&client->start_mutex);
+    return status;
+}
+
 sneck_status snk_single_new(sneck_client *client, const char *name, const snk_entry_key *key,
                             const sneck_lock_options *options, sneck_lock **lock_out, sneck_error *error)
 {
+    sneck_status status = watch(client, options, error);
+    if (status != SNECK_OK)
+        return status;
     sneck_lock *lock = new_lock(client, options);
     if (lock == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for another handle");
     if (key->owner != 0)
         lock->owner = key->owner;
-    sneck_status status = snk_registry_open(&client->registry, name, key, &lock->entry, error);
+    status = snk_registry_open(&client->registry, name, key, &lock->entry, error);
     if (status != SNECK_OK) {
         snk_why_unref(lock->why);
         snk_ear_free(lock->ear);
@@ -101,6 +118,8 @@ static sneck_status release(sneck_lock *lock, uint64_t owner, sneck_error *error
     bool sends = turn.actions.send_count > 0 && snk_gate_enter(&client->gate);
     (void)pthread_mutex_unlock(&entry->mutex);
     snk_turn_end(&turn);
+    if (snk_lock_is_of_thread(lock) && turn.actions.release.status != SNECK_NOT_OWNER)
+        snk_presence_drop_level();
     if (!sends)
         return snk_fail_as(error, &turn.actions.release);
     sneck_error result = turn.actions.release;
@@ -167,7 +186,7 @@ static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
     bool shown = levels > 0 && (levels > 1 || entry->machine.hold->shown_levels > 1);
     if (shown) {
         snk_event event = { .kind = SNK_EVENT_EXTEND, .owner = owner, .lease_ns = entry->machine.hold->terms.lease_ns };
-        entry->machine.hold->shown_levels = levels;
+        entry->machine.hold->shown_levels = (uint16_t)levels;
         snk_turn_take_locked(&turn, &event);
     }
     (void)pthread_mutex_unlock(&entry->mutex);

@@ -99,6 +99,7 @@ static void end(attempt *one, sneck_error *result)
     (void)pthread_mutex_unlock(&entry->mutex);
     snk_turn_end(&turn);
     snk_perform(&turn, NULL);
+    snk_agent_account(&one->agent, one->lock);
 }
 
 static void try_all(sneck_client *client, attempts *all, sneck_error results[])

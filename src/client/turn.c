@@ -17,13 +17,18 @@ void snk_turn_init(snk_turn *turn, sneck_client *client, snk_entry *entry)
     turn->entry = entry;
     turn->call_renewer = false;
     turn->call_keeper = false;
+    turn->call_watch = false;
     turn->word_count = 0;
     turn->unpin_count = 0;
 }
 
+/* The thread leaves its wait only with entry.mutex, so until then the store is open. */
 static void wake_thread_locked(snk_turn *turn, snk_agent *agent)
 {
     if (!snk_parking_call(&agent->parking))
+        return;
+    snk_store *store = turn->client->store;
+    if (store->ops->rouse != NULL && store->ops->rouse(store, &agent->parking.word))
         return;
     if (turn->word_count < SNK_TURN_WORDS_MAX)
         turn->words[turn->word_count++] = &agent->parking.word;
@@ -94,6 +99,18 @@ static void find_askers_locked(snk_turn *turn, const snk_waiter *self)
     }
 }
 
+/* What a step did is told to those who listen, count and watch. */
+static void take_notes_locked(snk_turn *turn)
+{
+    sneck_client *client = turn->client;
+    snk_entry *entry = turn->entry;
+    const snk_actions *actions = &turn->actions;
+    turn->unpin_count = snk_events_take_locked(client, entry, actions->notes, actions->note_count, turn->unpin);
+    for (uint32_t i = 0; i < actions->note_count; i++)
+        if (actions->notes[i].kind == SNECK_EVENT_LOST)
+            turn->call_watch |= snk_watch_lost_locked(client, entry, &actions->notes[i]);
+}
+
 void snk_turn_take_locked(snk_turn *turn, snk_event *event)
 {
     snk_entry *entry = turn->entry;
@@ -105,8 +122,9 @@ void snk_turn_take_locked(snk_turn *turn, snk_event *event)
     if (entry->ears != NULL)
         snk_ears_follow_locked(entry, &turn->actions);
     arm_timers_locked(turn);
+    snk_metrics_take_locked(&turn->client->metrics, entry, event, &turn->actions);
     if (turn->actions.note_count > 0)
-        turn->unpin_count = snk_events_take_locked(turn->client, entry, &turn->actions, turn->unpin);
+        take_notes_locked(turn);
     if (turn->actions.send_count > 0)
         find_askers_locked(turn, event->waiter);
     free_holds_locked(turn);
@@ -144,15 +162,51 @@ void snk_turn_call_locked(snk_turn *turn, const snk_id *claim, const snk_grant *
         wake_thread_locked(turn, agent);
 }
 
-static void log_notes(const snk_turn *turn)
+/* What went wrong is a warning; the rest is for those who want to know everything. */
+static sneck_log_level level_of(sneck_event_kind kind)
 {
-    for (uint32_t i = 0; i < turn->actions.note_count; i++) {
-        const snk_note *note = &turn->actions.notes[i];
-        if (note->kind == SNECK_EVENT_LOST || note->kind == SNECK_EVENT_RENEWAL_FAILED)
-            snk_client_log(turn->client, SNECK_LOG_WARNING, "event=%s token=%llu lock=\"%s\" message=\"%s\"",
-                           sneck_event_kind_name(note->kind), (unsigned long long)note->token, turn->entry->name,
-                           note->message);
+    switch (kind) {
+    case SNECK_EVENT_ACQUIRED:
+    case SNECK_EVENT_RELEASED:
+    case SNECK_EVENT_RENEWED:
+        return SNECK_LOG_DEBUG;
+    case SNECK_EVENT_RECOVERED:
+    case SNECK_EVENT_CONNECTION_UP:
+        return SNECK_LOG_INFO;
+    case SNECK_EVENT_RENEWAL_FAILED:
+    case SNECK_EVENT_LOST:
+    case SNECK_EVENT_AT_RISK:
+    case SNECK_EVENT_CONNECTION_DOWN:
+    case SNECK_EVENT_OWNER_DIED:
+    case SNECK_EVENT_STUCK:
+    case SNECK_EVENT_DEADLOCK:
+    case SNECK_EVENT_BROKEN:
+        break;
     }
+    return SNECK_LOG_WARNING;
+}
+
+void snk_turn_log(sneck_client *client, const snk_entry *entry, const snk_note *note, const char *detail)
+{
+    snk_log_field fields[SNK_LOG_FIELDS_MAX];
+    size_t count = 0;
+    if (client->settings.log == NULL)
+        return;
+    if (entry != NULL)
+        fields[count++] = (snk_log_field){ .key = "lock", .text = entry->name };
+    if (note->token != 0)
+        fields[count++] = (snk_log_field){ .key = "token", .number = (int64_t)note->token };
+    if (note->cause != SNECK_CAUSE_NONE)
+        fields[count++] = (snk_log_field){ .key = "cause", .text = sneck_cause_name(note->cause) };
+    if (note->status != SNECK_OK)
+        fields[count++] = (snk_log_field){ .key = "status", .text = sneck_status_name(note->status) };
+    if (note->took_ns > 0)
+        fields[count++] = (snk_log_field){ .key = "took_us", .number = note->took_ns / SNK_NS_PER_US };
+    const char *message = detail != NULL && detail[0] != '\0' ? detail : note->message;
+    if (message != NULL && message[0] != '\0')
+        fields[count++] = (snk_log_field){ .key = "message", .text = message };
+    fields[count].key = NULL;
+    snk_log_write(client, level_of(note->kind), sneck_event_kind_name(note->kind), fields);
 }
 
 void snk_turn_end(snk_turn *turn)
@@ -164,10 +218,12 @@ void snk_turn_end(snk_turn *turn)
         snk_renewer_call(turn->client);
     if (turn->call_keeper)
         snk_keeper_call(turn->client);
+    if (turn->call_watch)
+        snk_watch_call(turn->client);
     for (size_t i = 0; i < turn->unpin_count; i++)
         snk_registry_unpin(&turn->client->registry, turn->unpin[i]);
-    if (turn->actions.note_count > 0 && turn->client->settings.log != NULL)
-        log_notes(turn);
+    for (uint32_t i = 0; i < turn->actions.note_count; i++)
+        snk_turn_log(turn->client, turn->entry, &turn->actions.notes[i], NULL);
 }
 
 void snk_turn_run(snk_turn *turn, sneck_client *client, snk_entry *entry, snk_event *event)

@@ -30,6 +30,7 @@ typedef struct snk_turn {
     snk_entry *entry;
     bool call_renewer;
     bool call_keeper;
+    bool call_watch;
     size_t word_count;
     size_t unpin_count;
     _Atomic uint32_t *words[SNK_TURN_WORDS_MAX]; /* sleepers to wake */
@@ -54,6 +55,9 @@ void snk_turn_call_locked(snk_turn *turn, const snk_id *claim, const snk_grant *
 
 /* Wakes whoever is to be woken; entry.mutex was given back. */
 void snk_turn_end(snk_turn *turn);
+
+/* Writes a note into the application's log; `entry` and `detail` as in snk_events_emit. */
+void snk_turn_log(sneck_client *client, const snk_entry *entry, const snk_note *note, const char *detail);
 
 /* All of it: a turn that nobody needs to look into. */
 void snk_turn_run(snk_turn *turn, sneck_client *client, snk_entry *entry, snk_event *event);

@@ -185,8 +185,11 @@ static void give_up(wait *self, const sneck_error *deadlock)
     (void)pthread_mutex_unlock(&entry->mutex);
     snk_turn_end(&turn);
     snk_perform(&turn, NULL);
-    if (self->agent.waiter.result.status == SNECK_CANCELED)
-        self->agent.waiter.result = *deadlock;
+    if (self->agent.waiter.result.status != SNECK_CANCELED)
+        return;
+    snk_note note = { .kind = SNECK_EVENT_DEADLOCK, .status = SNECK_DEADLOCK };
+    self->agent.waiter.result = *deadlock;
+    snk_events_emit(self->lock->client, entry, &note, deadlock->message);
 }
 
 /* The thread has a request in flight, or must wait; the gate was entered under entry.mutex. */
@@ -233,5 +236,6 @@ sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t 
     snk_turn_end(&turn);
     if (stays)
         wait_until_decided(&self, &turn, wait_ms);
+    snk_agent_account(&self.agent, lock);
     return snk_fail_as(error, &self.agent.waiter.result);
 }

@@ -42,18 +42,21 @@ void snk_step_chase(snk_step *step, const snk_id *claim, int64_t lease_ns, int64
     send->chase = true;
 }
 
-void snk_step_note(snk_step *step, sneck_event_kind kind, uint64_t token, sneck_status status, const char *message)
+snk_note *snk_step_note(snk_step *step, sneck_event_kind kind, uint64_t token, sneck_status status, const char *message)
 {
     snk_actions *actions = step->actions;
     assert(actions->note_count < SNK_NOTES_MAX);
     int64_t at_ns = snk_deadline_peek(&step->machine->deadline);
-    actions->notes[actions->note_count++] = (snk_note){
+    snk_note *note = &actions->notes[actions->note_count++];
+    *note = (snk_note){
         .kind = kind,
         .status = status,
         .token = token,
         .remaining_ns = at_ns > step->now_ns ? at_ns - step->now_ns : 0,
+        .delay_ns = -1,
         .message = message,
     };
+    return note;
 }
 
 void snk_step_wake(snk_step *step, snk_waiter *waiter)

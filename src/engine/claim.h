@@ -13,10 +13,20 @@
 #include "base/ids.h"
 #include "sneck.h"
 
+/* How the watchdog looks after a hold. Without padding at its end, because each hold and each handle has its own. */
+typedef struct __attribute__((packed)) snk_care {
+    uint32_t watchdog_ms; /* it is looked at so often; 0: not at all */
+    uint32_t stuck_ms;    /* its owner may be blocked or stopped for so long; 0: for ever */
+    uint32_t max_hold_ms; /* it may last so long; 0: for ever */
+    uint8_t threshold;    /* failed renewals in a row before it counts as at risk; 0: never */
+    uint8_t recovery;     /* sneck_recovery */
+} snk_care;
+
 /* How somebody wants to hold a lock. */
 typedef struct snk_terms {
     int64_t lease_ns;
     int64_t renew_ns; /* pause between renewals; SNK_NEVER_NS: not renewed */
+    snk_care care;
     bool fair;
     bool forget_on_loss; /* after loss the store is told to forget the claim */
 } snk_terms;
@@ -42,6 +52,7 @@ typedef struct snk_send {
     bool unanswered;   /* release: the acquire of this claim was never answered, so it may arrive after this */
     bool ends_hold;    /* release: of a claim that held the lock until now */
     bool chase;        /* release: nobody waits for the answer; it is repeated until the store answers */
+    bool check;        /* renew: a look at a claim that holds, with no lease to speak of; a failure means nothing */
 } snk_send;
 
 typedef enum snk_answer_kind {

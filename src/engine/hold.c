@@ -23,7 +23,7 @@ static uint32_t state_handoffs(const snk_machine *machine)
 
 bool snk_hold_is_idle(const snk_machine *machine)
 {
-    return machine->hold != NULL && machine->hold->owner == 0;
+    return machine->hold != NULL && machine->hold->owner == 0 && machine->hold->reserved_for == 0;
 }
 
 static void end_hold(snk_machine *machine, int64_t deadline)
@@ -45,21 +45,52 @@ snk_hold *snk_hold_find_lost(const snk_machine *machine, uint64_t owner)
     return NULL;
 }
 
+static const char *text_of_loss(sneck_cause cause)
+{
+    switch (cause) {
+    case SNECK_CAUSE_NONE:
+        break;
+    case SNECK_CAUSE_EXPIRED:
+        return "the lease ended before a renewal was answered";
+    case SNECK_CAUSE_PAUSED:
+        return "the lease ended while the process, or its renewal, did not run";
+    case SNECK_CAUSE_GONE:
+        return "the store no longer has the claim: it was broken, deleted, or its lease ended there";
+    case SNECK_CAUSE_TAKEN:
+        return "the store gave the lock to another claim";
+    case SNECK_CAUSE_GIVEN_UP:
+        return "a renewal failed, and the hold was to be given up then";
+    case SNECK_CAUSE_STUCK:
+        return "its owner was blocked or stopped for longer than stuck_ms";
+    case SNECK_CAUSE_OVERDUE:
+        return "it was held for longer than max_hold_ms";
+    case SNECK_CAUSE_OWNER_DIED:
+        return "its owner ended without releasing it";
+    }
+    return "";
+}
+
 /*
  * The owner keeps its levels as a debt: each release says LOST, and so does each acquire, until the outermost level is
  * released. Otherwise a thread that read under token 10 would go on to write with token 12 over somebody's 11.
  */
-void snk_hold_lose(snk_step *step, const char *message)
+void snk_hold_lose(snk_step *step, sneck_cause cause)
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
     uint32_t levels = snk_state_levels(machine);
     end_hold(machine, SNK_DEADLINE_LOST);
+    if (hold->owner != 0 || hold->reserved_for != 0) {
+        snk_note *note = snk_step_note(step, SNECK_EVENT_LOST, hold->token, SNECK_LOST, text_of_loss(cause));
+        note->cause = cause;
+        note->owner = hold->owner != 0 ? hold->owner : hold->reserved_for;
+        note->took_ns = hold->owner != 0 ? step->now_ns - hold->since_ns : 0;
+        note->hold = hold;
+    }
     if (hold->owner == 0) {
         snk_step_free_hold(step, hold);
     } else {
-        snk_step_note(step, SNECK_EVENT_LOST, hold->token, SNECK_LOST, message);
-        hold->levels = levels;
+        hold->levels = (uint16_t)levels;
         snk_list_append(&machine->lost, &hold->link);
         snk_machine_wake_owner(step, hold->owner);
     }
@@ -82,18 +113,32 @@ void snk_hold_settle(snk_step *step)
         snk_step_chase(step, &hold->claim, hold->terms.lease_ns,
                        SNK_BUGGY(33) ? 0 : step->now_ns + hold->terms.lease_ns / SNK_DRIFT_DIVISOR + SNK_MARGIN_NS,
                        false);
-    snk_hold_lose(step, "the lease ended before a renewal was answered");
+    /* A renewal that was due and not even sent: nobody was there to send it. */
+    bool paused = hold->renewal.failures == 0 && hold->renewal.next_at_ns <= step->now_ns;
+    snk_hold_lose(step, paused ? SNECK_CAUSE_PAUSED : SNECK_CAUSE_EXPIRED);
 }
 
 static void release_lost(snk_step *step, snk_hold *hold)
 {
-    hold->levels = SNK_BUGGY(20) ? 0 : hold->levels - 1;
+    hold->levels = SNK_BUGGY(20) ? 0 : (uint16_t)(hold->levels - 1);
     if (hold->levels == 0) {
         snk_list_remove(&hold->link);
+        snk_reserve_on_debt_paid(step, hold->owner);
         snk_step_free_hold(step, hold);
     }
     (void)snk_fail(&step->actions->release, SNECK_LOST, 0,
                    "the lock was lost before it was released; somebody else may have held it since");
+}
+
+void snk_hold_revoke(snk_step *step, uint64_t owner, uint64_t token, sneck_cause cause)
+{
+    const snk_hold *hold = step->machine->hold;
+    if (hold == NULL || hold->owner != owner || owner == 0 || hold->token != token)
+        return;
+    /* Its owner is told, and may yet write something: from here on only the token protects. That was asked for. */
+    if (!SNK_BUGGY(92))
+        snk_step_chase(step, &hold->claim, hold->terms.lease_ns, 0, false);
+    snk_hold_lose(step, cause);
 }
 
 /* ---- Beginning, re-entry ---- */
@@ -103,7 +148,9 @@ void snk_hold_reenter(snk_step *step, snk_waiter *waiter)
     snk_machine *machine = step->machine;
     uint32_t levels = snk_state_levels(machine);
     if (!waiter->reentrant) {
-        snk_step_decide_as(step, waiter, SNECK_DEADLOCK, "the caller holds this lock already; waiting would never end");
+        static const char why[] = "the caller holds this lock already; waiting would never end";
+        snk_step_decide_as(step, waiter, SNECK_DEADLOCK, why);
+        (void)snk_step_note(step, SNECK_EVENT_DEADLOCK, machine->hold->token, SNECK_DEADLOCK, why);
         return;
     }
     if (levels >= SNK_HOLDS_MAX && !SNK_BUGGY(16)) {
@@ -130,18 +177,25 @@ void snk_hold_begin(snk_step *step, snk_waiter *waiter, const snk_gift *gift)
         .token_last = gift->token_last,
         .units = gift->units,
         .granted_at_ns = step->now_ns,
+        .since_ns = step->now_ns,
+        .thread = waiter->thread,
     };
     machine->hold = hold;
     int64_t counts_from_ns = SNK_BUGGY(3) ? step->now_ns : gift->counts_from_ns;
     snk_deadline_set(&machine->deadline, snk_deadline_of(counts_from_ns, gift->lease_ns));
     if (gift->offered && !SNK_BUGGY(40))
-        snk_renewal_begin_offer(&hold->renewal, waiter->terms.renew_ns, step->now_ns);
+        snk_renewal_begin_offer(&hold->renewal, waiter->terms.renew_ns,
+                                step->now_ns + gift->lease_ns / SNK_CONFIRM_DIVISOR);
     else
         snk_renewal_begin(&hold->renewal, waiter->terms.renew_ns, gift->counts_from_ns);
-    set_state(machine, true, 1, 0);
+    set_state(machine, true, waiter->reserves && !SNK_BUGGY(90) ? 0 : 1, 0);
     waiter->token = hold->token;
     snk_step_decide_as(step, waiter, SNECK_OK, "");
-    snk_step_note(step, SNECK_EVENT_ACQUIRED, hold->token, SNECK_OK, "");
+    if (waiter->reserves) {
+        snk_reserve_begin(step, waiter);
+        return;
+    }
+    snk_step_note(step, SNECK_EVENT_ACQUIRED, hold->token, SNECK_OK, "")->took_ns = step->now_ns - waiter->asked_at_ns;
     snk_machine_wake_owner(step, hold->owner);
 }
 
@@ -153,8 +207,8 @@ static snk_waiter *find_heir(const snk_machine *machine)
     for (snk_link *link = snk_list_first(&machine->waiters); link != NULL;
          link = snk_list_next(&machine->waiters, link)) {
         snk_waiter *waiter = SNK_CONTAINER(link, snk_waiter, link);
-        if (!waiter->terms.fair && !waiter->once && !waiter->interrupted && !snk_seek_is_active(&waiter->seek) &&
-            snk_terms_match(&waiter->terms, &machine->hold->terms) &&
+        if (!waiter->terms.fair && !waiter->once && !waiter->interrupted && !waiter->reserves &&
+            !snk_seek_is_active(&waiter->seek) && snk_terms_match(&waiter->terms, &machine->hold->terms) &&
             snk_hold_find_lost(machine, waiter->owner) == NULL)
             return waiter;
     }
@@ -174,7 +228,9 @@ static bool has_handoff_budget(const snk_step *step)
 bool snk_hold_is_takeable(const snk_step *step, const snk_waiter *waiter)
 {
     const snk_machine *machine = step->machine;
-    if (!snk_hold_is_idle(machine) || waiter->terms.fair || snk_seek_is_active(&waiter->seek) ||
+    if (snk_reserve_is_takeable(machine, waiter))
+        return true;
+    if (!snk_hold_is_idle(machine) || waiter->terms.fair || waiter->reserves || snk_seek_is_active(&waiter->seek) ||
         !snk_terms_match(&waiter->terms, &machine->hold->terms))
         return false;
     const snk_waiter *heir = find_heir(machine);
@@ -185,13 +241,21 @@ void snk_hold_take(snk_step *step, snk_waiter *waiter)
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
+    bool reserved = snk_reserve_is_there(machine); /* its token has not been anybody's yet */
+    int64_t idle_ns = step->now_ns - hold->since_ns;
     hold->owner = waiter->owner;
-    if (!SNK_BUGGY(9))
+    hold->reserved_for = 0;
+    hold->thread = waiter->thread;
+    hold->terms.care = waiter->terms.care;
+    hold->since_ns = step->now_ns;
+    if (!reserved && !SNK_BUGGY(9))
         hold->token++;
-    set_state(machine, true, 1, state_handoffs(machine) + 1);
+    set_state(machine, true, 1, state_handoffs(machine) + (reserved ? 0 : 1));
     waiter->token = hold->token;
     snk_step_decide_as(step, waiter, SNECK_OK, "");
-    snk_step_note(step, SNECK_EVENT_ACQUIRED, hold->token, SNECK_OK, "");
+    snk_note *note = snk_step_note(step, SNECK_EVENT_ACQUIRED, hold->token, SNECK_OK, "");
+    note->took_ns = step->now_ns - waiter->asked_at_ns;
+    note->delay_ns = reserved ? -1 : idle_ns;
     snk_machine_wake_owner(step, hold->owner);
 }
 
@@ -203,6 +267,7 @@ static bool hand_off(snk_step *step)
     if (heir == NULL || !has_handoff_budget(step))
         return false;
     machine->hold->owner = 0;
+    machine->hold->since_ns = step->now_ns;
     set_state(machine, true, 0, state_handoffs(machine));
     if (heir->passed_over_since_ns == 0)
         heir->passed_over_since_ns = step->now_ns;
@@ -251,6 +316,7 @@ void snk_hold_release(snk_step *step, uint64_t owner)
     }
     if (machine->hold == NULL || (machine->hold->owner != owner && !SNK_BUGGY(5))) {
         (void)snk_fail(&step->actions->release, SNECK_NOT_OWNER, 0, "the caller does not hold this lock");
+        snk_reserve_drop(step, owner);
         return;
     }
     uint32_t levels = snk_state_levels(machine);
@@ -258,11 +324,31 @@ void snk_hold_release(snk_step *step, uint64_t owner)
         set_state(machine, true, levels - 1, state_handoffs(machine));
         return;
     }
-    snk_step_note(step, SNECK_EVENT_RELEASED, machine->hold->token, SNECK_OK, "");
+    snk_step_note(step, SNECK_EVENT_RELEASED, machine->hold->token, SNECK_OK, "")->took_ns =
+        step->now_ns - machine->hold->since_ns;
     if (hand_off(step))
         return;
     snk_hold_give_back(step);
     step->actions->pending = true;
+}
+
+void snk_hold_forget_owner(snk_step *step, uint64_t owner)
+{
+    snk_machine *machine = step->machine;
+    snk_hold *lost = snk_hold_find_lost(machine, owner);
+    if (lost != NULL) {
+        snk_list_remove(&lost->link);
+        snk_step_free_hold(step, lost);
+    }
+    snk_reserve_drop(step, owner);
+    if (machine->hold == NULL || machine->hold->owner != owner)
+        return;
+    snk_note *note =
+        snk_step_note(step, SNECK_EVENT_RELEASED, machine->hold->token, SNECK_OK, text_of_loss(SNECK_CAUSE_OWNER_DIED));
+    note->cause = SNECK_CAUSE_OWNER_DIED;
+    note->took_ns = step->now_ns - machine->hold->since_ns;
+    if (!hand_off(step))
+        snk_hold_give_back(step);
 }
 
 void snk_hold_extend(snk_step *step, uint64_t owner, int64_t lease_ns)
@@ -282,13 +368,75 @@ void snk_hold_extend(snk_step *step, uint64_t owner, int64_t lease_ns)
     step->actions->pending = true;
 }
 
+/*
+ * The claim is released, but not before its lease is over by every clock: so long it shields what its owner has begun in
+ * good faith.
+ */
+static void chase_when_over(snk_step *step)
+{
+    const snk_hold *hold = step->machine->hold;
+    int64_t over_ns = snk_deadline_peek(&step->machine->deadline) + hold->terms.lease_ns / SNK_DRIFT_DIVISOR;
+    if (SNK_BUGGY(95))
+        over_ns = 0;
+    snk_step_chase(step, &hold->claim, hold->terms.lease_ns, over_ns + SNK_MARGIN_NS, false);
+}
+
 static void renewal_failed(snk_step *step, const sneck_error *error)
 {
     snk_hold *hold = step->machine->hold;
-    snk_renewal_failed(&hold->renewal, step->now_ns);
-    if (hold->owner != 0)
-        snk_step_note(step, SNECK_EVENT_RENEWAL_FAILED, hold->token, error->status,
-                      "a renewal was not answered in time");
+    const snk_care *care = &hold->terms.care;
+    snk_renewal_failed(&hold->renewal, hold->terms.renew_ns, step->now_ns);
+    if (hold->owner == 0)
+        return;
+    (void)snk_step_note(step, SNECK_EVENT_RENEWAL_FAILED, hold->token, error->status,
+                        "a renewal was not answered in time");
+    if (hold->renewal.failures != care->threshold || hold->renewal.is_warned)
+        return;
+    if (care->threshold > 1 || care->recovery != SNECK_RECOVER_RELEASE) {
+        hold->renewal.is_warned = true;
+        (void)snk_step_note(step, SNECK_EVENT_AT_RISK, hold->token, error->status, "renewals fail again and again");
+        return;
+    }
+    chase_when_over(step);
+    snk_hold_lose(step, SNECK_CAUSE_GIVEN_UP);
+}
+
+/* The answer to a look: only a clear one means something. */
+static void checked(snk_step *step, const snk_send *send, const snk_answer *answer)
+{
+    snk_hold *hold = step->machine->hold;
+    switch (answer->kind) {
+    case SNK_ANSWER_HELD:
+        /* A token of 0 is not known to the store. With another one than ours the grant that we know of has ended. */
+        if (answer->token_first != 0 && answer->token_first != hold->token_first) {
+            chase_when_over(step);
+            snk_hold_lose(step, SNECK_CAUSE_GONE);
+        } else if (send->sent_at_ns > hold->renewal.confirmed_at_ns)
+            hold->renewal.confirmed_at_ns = send->sent_at_ns;
+        return;
+    case SNK_ANSWER_BUSY:
+        snk_hold_lose(step, SNECK_CAUSE_TAKEN);
+        return;
+    case SNK_ANSWER_QUEUED:
+    case SNK_ANSWER_GONE:
+    case SNK_ANSWER_DONE:
+        snk_hold_lose(step, SNECK_CAUSE_GONE);
+        return;
+    case SNK_ANSWER_FAILED:
+    case SNK_ANSWER_UNCERTAIN:
+        if (SNK_BUGGY(93))
+            snk_hold_lose(step, SNECK_CAUSE_GONE);
+        return;
+    }
+}
+
+/* How long after it was due a renewal was answered, by what it left of the lease before. */
+static int64_t lateness(const snk_hold *hold, int64_t margin_ns)
+{
+    if (hold->terms.renew_ns == SNK_NEVER_NS)
+        return -1;
+    int64_t late_ns = snk_deadline_of(0, hold->terms.lease_ns) - hold->terms.renew_ns - margin_ns;
+    return late_ns > 0 ? late_ns : 0;
 }
 
 /*
@@ -305,8 +453,13 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
 {
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
+    int64_t margin_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
     if (was_overtaken(hold, send, answer->kind))
         return;
+    if (send->check) {
+        checked(step, send, answer);
+        return;
+    }
     switch (answer->kind) {
     case SNK_ANSWER_HELD:
         if (!snk_deadline_raise(&machine->deadline, step->now_ns,
@@ -316,9 +469,12 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
         }
         /* An extend by less than the hold's own lease says nothing about when that one must be renewed. */
         if (send->lease_ns >= hold->terms.lease_ns)
-            snk_renewal_succeeded(&hold->renewal, send->sent_at_ns, step->now_ns);
-        if (hold->owner != 0)
-            snk_step_note(step, SNECK_EVENT_RENEWED, hold->token, SNECK_OK, "");
+            snk_renewal_succeeded(&hold->renewal, hold->terms.renew_ns, send->sent_at_ns, step->now_ns);
+        if (hold->owner != 0) {
+            snk_note *note = snk_step_note(step, SNECK_EVENT_RENEWED, hold->token, SNECK_OK, "");
+            note->took_ns = margin_ns;
+            note->delay_ns = lateness(hold, margin_ns);
+        }
         return;
     case SNK_ANSWER_QUEUED:
     case SNK_ANSWER_BUSY:
@@ -326,13 +482,13 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
     case SNK_ANSWER_DONE:
         (void)snk_fail(&step->actions->release, SNECK_LOST, 0, "the lock was lost");
         if (!SNK_BUGGY(31))
-            snk_hold_lose(step, "the store no longer has the claim: it was broken, deleted, or its lease ended there");
+            snk_hold_lose(step, answer->kind == SNK_ANSWER_BUSY ? SNECK_CAUSE_TAKEN : SNECK_CAUSE_GONE);
         return;
     case SNK_ANSWER_FAILED:
     case SNK_ANSWER_UNCERTAIN:
         (void)snk_fail_as(&step->actions->release, &answer->error);
         if (SNK_BUGGY(4))
-            snk_hold_lose(step, "a renewal failed");
+            snk_hold_lose(step, SNECK_CAUSE_EXPIRED);
         else
             renewal_failed(step, &answer->error);
         return;

@@ -88,7 +88,11 @@ static void advance(snk_step *step, snk_waiter *waiter)
 {
     if (snk_hold_is_takeable(step, waiter)) {
         snk_hold_take(step, waiter);
-    } else if (waiter->once && !snk_seek_is_active(&waiter->seek)) {
+        return;
+    }
+    if (!waiter->reserves)
+        snk_reserve_drop(step, waiter->owner);
+    if (waiter->once && !snk_seek_is_active(&waiter->seek)) {
         if (step->machine->hold != NULL)
             snk_step_decide_as(step, waiter, SNECK_BUSY, "another owner in this process holds the lock");
         else
@@ -105,6 +109,8 @@ static void advance(snk_step *step, snk_waiter *waiter)
 static bool decide_owner(snk_step *step, snk_waiter *waiter)
 {
     snk_machine *machine = step->machine;
+    if (waiter->reserves)
+        return snk_reserve_decide(step, waiter);
     bool lost = snk_hold_find_lost(machine, waiter->owner) != NULL && !SNK_BUGGY(17);
     bool holds = machine->hold != NULL && machine->hold->owner == waiter->owner;
     if (!lost && !holds)
@@ -131,6 +137,7 @@ static void on_ask(snk_step *step, snk_waiter *waiter)
     if (decide_owner(step, waiter))
         return;
     waiter->seek = (snk_seek){ .look_at_ns = SNK_NEVER_NS };
+    waiter->asked_at_ns = step->now_ns;
     waiter->passed_over_since_ns = 0;
     waiter->token = 0;
     snk_list_append(&machine->waiters, &waiter->link);
@@ -249,7 +256,7 @@ static void on_reply(snk_step *step, const snk_send *send, const snk_answer *ans
 static void on_news(snk_step *step, const snk_id *claim, const snk_grant *grant)
 {
     if (SNK_BUGGY(32) && step->machine->hold != NULL && snk_id_equal(&step->machine->hold->claim, claim))
-        snk_hold_lose(step, "a message says so");
+        snk_hold_lose(step, SNECK_CAUSE_GONE);
     snk_waiter *waiter = find_by_claim(step->machine, claim);
     if (waiter == NULL)
         return;
@@ -262,6 +269,7 @@ static void on_news(snk_step *step, const snk_id *claim, const snk_grant *grant)
 static void on_timer(snk_step *step)
 {
     snk_machine *machine = step->machine;
+    snk_reserve_on_timer(step);
     snk_hold_on_timer(step);
     snk_waiter *waiter = first_waiter(machine);
     while (waiter != NULL) {
@@ -296,13 +304,17 @@ static void on_close(snk_step *step)
     if (machine->hold == NULL)
         return;
     if (machine->hold->owner != 0)
-        snk_step_note(step, SNECK_EVENT_RELEASED, machine->hold->token, SNECK_OK, "the client was closed");
+        snk_step_note(step, SNECK_EVENT_RELEASED, machine->hold->token, SNECK_OK, "the client was closed")->took_ns =
+            step->now_ns - machine->hold->since_ns;
     snk_hold_give_back(step);
 }
 
 static int64_t next_timer(const snk_machine *machine)
 {
     int64_t at_ns = machine->hold != NULL ? machine->hold->renewal.next_at_ns : SNK_NEVER_NS;
+    int64_t reserve_ns = snk_reserve_timer_ns(machine);
+    if (reserve_ns < at_ns)
+        at_ns = reserve_ns;
     for (const snk_waiter *waiter = first_waiter(machine); waiter != NULL; waiter = next_waiter(machine, waiter))
         if (snk_seek_is_active(&waiter->seek) && waiter->seek.look_at_ns < at_ns)
             at_ns = waiter->seek.look_at_ns;
@@ -348,6 +360,12 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         break;
     case SNK_EVENT_INTERRUPT:
         on_interrupt(&step, event->tag);
+        break;
+    case SNK_EVENT_REVOKE:
+        snk_hold_revoke(&step, event->owner, event->token, event->cause);
+        break;
+    case SNK_EVENT_OWNER_GONE:
+        snk_hold_forget_owner(&step, event->owner);
         break;
     case SNK_EVENT_CLOSE:
         on_close(&step);

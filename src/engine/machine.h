@@ -79,13 +79,19 @@ typedef struct snk_hold {
     uint64_t token;       /* of the present owner */
     uint64_t token_first; /* of the block, as the store shows it */
     uint64_t token_last;
-    uint32_t units;        /* of a permit, as the store granted it */
     int64_t granted_at_ns; /* when the store's grant was asked for: the hand-off budget counts from here */
+    int64_t since_ns;      /* since when its owner has it; idle: nobody has it; reserved: until when it is kept */
+    uint64_t reserved_for; /* acquired again in the background, for this owner (owner is 0): see reserve.c; 0: not */
     snk_renewal renewal;
-    uint32_t levels;       /* of the owner, once the hold is lost (while it lasts they are in the state word) */
-    uint32_t shown_levels; /* what a store that counts levels was told last; the client's */
-    snk_link link;         /* in machine.lost */
-    struct snk_hold *next_freed;
+    uint32_t units;        /* of a permit, as the store granted it */
+    int32_t thread;        /* the kernel's id of the thread that owns it; 0: a handle does */
+    uint16_t levels;       /* of the owner, once the hold is lost (while it lasts they are in the state word) */
+    uint16_t shown_levels; /* what a store that counts levels was told last; the client's */
+    uint8_t reported;      /* what the watchdog has said about its owner; the client's */
+    union {
+        snk_link link;               /* in machine.lost */
+        struct snk_hold *next_freed; /* in snk_actions.freed: it is in no list then */
+    };
 } snk_hold;
 
 typedef struct snk_waiter {
@@ -95,11 +101,14 @@ typedef struct snk_waiter {
     snk_terms terms;
     bool once; /* try, do not wait */
     bool reentrant;
+    bool reserves;  /* asks on behalf of the owner, which lost the lock: see reserve.c */
+    int32_t thread; /* the kernel's id of the thread that will own it; 0: a handle will */
     snk_hold *hold; /* memory for the hold; NULL again once the machine has taken it */
 
     /* The machine's. */
     snk_link link; /* in machine.waiters */
     snk_seek seek;
+    int64_t asked_at_ns;
     int64_t passed_over_since_ns; /* first woken for an idle hold that another one took; 0: never */
     bool interrupted;             /* the agent should give up with SNECK_CANCELED */
     bool woken;                   /* in the wake chain of this step already */
@@ -129,16 +138,18 @@ typedef struct snk_machine {
 #define SNK_STATE_HANDOFFS_MASK UINT32_C(0xFFFF)
 
 typedef enum snk_event_kind {
-    SNK_EVENT_ASK,       /* waiter: somebody asks for the lock */
-    SNK_EVENT_RESUME,    /* waiter: its agent was woken; `news`: the store may have news about its claim; `grant` */
-    SNK_EVENT_GIVE_UP,   /* waiter, status: its agent stops waiting (SNECK_TIMEOUT or SNECK_CANCELED) */
-    SNK_EVENT_RELEASE,   /* owner: gives a level back; the result is in snk_actions.release */
-    SNK_EVENT_EXTEND,    /* owner, lease_ns: wants a longer lease; the result is in snk_actions.release */
-    SNK_EVENT_REPLY,     /* send, answer: the store answered, or will not */
-    SNK_EVENT_NEWS,      /* claim: the store says that it may have news; `grant` */
-    SNK_EVENT_TIMER,     /* timer_at_ns, or the deadline, has come */
-    SNK_EVENT_INTERRUPT, /* tag (NULL: all): wakes waiters so that they give up */
-    SNK_EVENT_CLOSE      /* as INTERRUPT of all; the hold is released; nothing is granted any more */
+    SNK_EVENT_ASK,        /* waiter: somebody asks for the lock */
+    SNK_EVENT_RESUME,     /* waiter: its agent was woken; `news`: the store may have news about its claim; `grant` */
+    SNK_EVENT_GIVE_UP,    /* waiter, status: its agent stops waiting (SNECK_TIMEOUT or SNECK_CANCELED) */
+    SNK_EVENT_RELEASE,    /* owner: gives a level back; the result is in snk_actions.release */
+    SNK_EVENT_EXTEND,     /* owner, lease_ns: wants a longer lease; the result is in snk_actions.release */
+    SNK_EVENT_REPLY,      /* send, answer: the store answered, or will not */
+    SNK_EVENT_NEWS,       /* claim: the store says that it may have news; `grant` */
+    SNK_EVENT_TIMER,      /* timer_at_ns, or the deadline, has come */
+    SNK_EVENT_INTERRUPT,  /* tag (NULL: all): wakes waiters so that they give up */
+    SNK_EVENT_REVOKE,     /* owner, token, cause: the watchdog ends this hold, if it still is there */
+    SNK_EVENT_OWNER_GONE, /* owner: it will never come again; what it has is given back, its debts are forgotten */
+    SNK_EVENT_CLOSE       /* as INTERRUPT of all; the hold is released; nothing is granted any more */
 } snk_event_kind;
 
 typedef struct snk_event {
@@ -147,6 +158,8 @@ typedef struct snk_event {
     snk_waiter *waiter;
     sneck_status status;
     uint64_t owner;
+    uint64_t token;
+    sneck_cause cause;
     int64_t lease_ns;
     bool news;
     const void *tag;
@@ -161,13 +174,19 @@ typedef struct snk_event {
 typedef struct snk_note {
     sneck_event_kind kind;
     sneck_status status;
+    sneck_cause cause;
     uint64_t token;
+    uint64_t owner; /* lost: whose hold it was */
     int64_t remaining_ns;
-    const char *message; /* static text */
+    int64_t took_ns;      /* acquired: the wait; released, lost: the hold; renewed: what was left of the lease */
+    int64_t delay_ns;     /* acquired from another owner of this process: since that one released it; renewed: after
+                            it was due; else -1 */
+    const snk_hold *hold; /* lost: what was lost; valid until its memory is given back */
+    const char *message;  /* static text */
 } snk_note;
 
 #define SNK_SENDS_MAX 8
-#define SNK_NOTES_MAX 4
+#define SNK_NOTES_MAX 6
 
 typedef struct snk_actions {
     snk_waiter *woken;   /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */

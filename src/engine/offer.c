@@ -63,7 +63,7 @@ void snk_offer_heard(snk_step *step, snk_waiter *waiter, const snk_grant *grant)
         .offered = true,
     };
     if (SNK_BUGGY(42) && step->machine->hold != NULL)
-        snk_hold_lose(step, "a message says so");
+        snk_hold_lose(step, SNECK_CAUSE_GONE);
     if (!is_wanted(step, waiter) || !is_from_same_server(seek, grant) || !has_time(step, &gift)) {
         snk_seek_look(step, waiter);
         return;

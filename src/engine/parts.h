@@ -26,7 +26,9 @@ snk_send *snk_step_send(snk_step *step, snk_ask ask, const snk_id *claim, int64_
 void snk_step_chase(snk_step *step, const snk_id *claim, int64_t lease_ns, int64_t not_before_ns, bool unanswered);
 /* Room for what one waiter or hold can need in one go. */
 bool snk_step_has_room(const snk_step *step);
-void snk_step_note(snk_step *step, sneck_event_kind kind, uint64_t token, sneck_status status, const char *message);
+/* Something to tell; the caller may add to it. */
+snk_note *snk_step_note(snk_step *step, sneck_event_kind kind, uint64_t token, sneck_status status,
+                        const char *message);
 void snk_step_wake(snk_step *step, snk_waiter *waiter);
 void snk_step_free_hold(snk_step *step, snk_hold *hold);
 /* The waiter has its result: the machine forgets it. */
@@ -98,6 +100,28 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
 void snk_hold_on_timer(snk_step *step);
 /* Sends the release of the hold's claim; the machine has no hold afterwards. */
 void snk_hold_give_back(snk_step *step);
-void snk_hold_lose(snk_step *step, const char *message);
+void snk_hold_lose(snk_step *step, sneck_cause cause);
+/* The watchdog wants this hold to end. */
+void snk_hold_revoke(snk_step *step, uint64_t owner, uint64_t token, sneck_cause cause);
+/* The owner will never come again. */
+void snk_hold_forget_owner(snk_step *step, uint64_t owner);
+
+/* ---- reserve.c: a lock that was lost and acquired again in the background ---- */
+
+/* The hold is kept for an owner that has lost the lock before. */
+bool snk_reserve_is_there(const snk_machine *machine);
+/* May this waiter have it? Its terms must match. */
+bool snk_reserve_is_takeable(const snk_machine *machine, const snk_waiter *waiter);
+/* The store gave the lock to a waiter that reserves: the hold, which has just begun, is kept for its owner. */
+void snk_reserve_begin(snk_step *step, snk_waiter *waiter);
+/* The owner asks, or releases, or is gone: what is kept for it, and cannot or will not be taken, is given back. */
+void snk_reserve_drop(snk_step *step, uint64_t owner);
+/* The owner has no levels of the lost hold left: from now on it is kept for one lease. */
+void snk_reserve_on_debt_paid(snk_step *step, uint64_t owner);
+void snk_reserve_on_timer(snk_step *step);
+/* When snk_reserve_on_timer has something to do; SNK_NEVER_NS: never. */
+int64_t snk_reserve_timer_ns(const snk_machine *machine);
+/* Decides a waiter that reserves and is no longer needed. */
+bool snk_reserve_decide(snk_step *step, snk_waiter *waiter);
 
 #endif

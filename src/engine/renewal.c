@@ -4,17 +4,18 @@
 
 void snk_renewal_begin(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns)
 {
-    renewal->interval_ns = interval_ns;
     renewal->next_at_ns = snk_time_add(sent_at_ns, interval_ns);
     renewal->renewed_at_ns = 0;
+    renewal->confirmed_at_ns = sent_at_ns;
     renewal->failures = 0;
+    renewal->is_warned = false;
     renewal->is_offer = false;
 }
 
-void snk_renewal_begin_offer(snk_renewal *renewal, int64_t interval_ns, int64_t now_ns)
+void snk_renewal_begin_offer(snk_renewal *renewal, int64_t interval_ns, int64_t first_at_ns)
 {
-    snk_renewal_begin(renewal, interval_ns, now_ns);
-    renewal->next_at_ns = snk_time_add(now_ns, SNK_CONFIRM_NS);
+    snk_renewal_begin(renewal, interval_ns, first_at_ns);
+    renewal->next_at_ns = first_at_ns;
     renewal->is_offer = true;
 }
 
@@ -28,21 +29,23 @@ void snk_renewal_sent(snk_renewal *renewal)
     renewal->next_at_ns = SNK_NEVER_NS;
 }
 
-void snk_renewal_succeeded(snk_renewal *renewal, int64_t sent_at_ns, int64_t now_ns)
+void snk_renewal_succeeded(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns, int64_t now_ns)
 {
-    renewal->next_at_ns = snk_time_add(sent_at_ns, renewal->interval_ns);
+    renewal->next_at_ns = snk_time_add(sent_at_ns, interval_ns);
     renewal->renewed_at_ns = now_ns;
+    renewal->confirmed_at_ns = sent_at_ns;
     renewal->failures = 0;
+    renewal->is_warned = false;
     renewal->is_offer = false;
 }
 
-void snk_renewal_failed(snk_renewal *renewal, int64_t now_ns)
+void snk_renewal_failed(snk_renewal *renewal, int64_t interval_ns, int64_t now_ns)
 {
     renewal->failures++;
-    if (renewal->interval_ns == SNK_NEVER_NS && !renewal->is_offer)
+    if (interval_ns == SNK_NEVER_NS && !renewal->is_offer)
         renewal->next_at_ns = SNK_NEVER_NS;
     else
-        renewal->next_at_ns = snk_time_add(now_ns, snk_backoff_ns(renewal->failures, renewal->interval_ns / 4));
+        renewal->next_at_ns = snk_time_add(now_ns, snk_backoff_ns(renewal->failures, interval_ns / 4));
 }
 
 int64_t snk_backoff_ns(uint32_t failures, int64_t longest_ns)

@@ -141,9 +141,9 @@ static void granted(snk_step *step, snk_waiter *waiter, const snk_send *send, co
     }
     /* The store has given the lock away, so the hold that we still believe in was ended there, by force. */
     if (hold != NULL)
-        snk_hold_lose(step, "the store gave the lock to another claim");
+        snk_hold_lose(step, SNECK_CAUSE_TAKEN);
     /* After that loss, because it may have been a hold of the same owner. */
-    if (snk_hold_find_lost(step->machine, waiter->owner) != NULL) {
+    if (snk_hold_find_lost(step->machine, waiter->owner) != NULL && !waiter->reserves) {
         snk_step_chase(step, &send->claim, send->lease_ns, 0, false);
         snk_step_decide_as(step, waiter, SNECK_LOST, SNK_LOST_WITH_LEVELS_LEFT);
         return;

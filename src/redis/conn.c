@@ -197,7 +197,23 @@ void snk_redis_conn_describe(snk_redis_conn *conn, snk_redis_server *server_out)
 {
     pthread_mutex_lock(&conn->mutex);
     *server_out = conn->server;
+    server_out->in_flight = conn->tail - conn->head + conn->queued;
     pthread_mutex_unlock(&conn->mutex);
+}
+
+void snk_redis_conn_give_up(snk_redis_conn *conn)
+{
+    snk_redis_finish finish;
+    snk_redis_finish_init(&finish);
+    sneck_error why;
+    snk_fail(&why, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the connection seems dead and is made anew",
+             conn->settings->where);
+    arrive(conn);
+    pthread_mutex_lock(&conn->mutex);
+    snk_redis_break_locked(conn, &why, &finish);
+    pthread_mutex_unlock(&conn->mutex);
+    snk_redis_finish_run(conn, &finish);
+    leave(conn);
 }
 
 void snk_redis_conn_begin_close(snk_redis_conn *conn)

@@ -16,6 +16,7 @@ sneck_status snk_redis_conn_open(const snk_redis_settings *settings, snk_redis_l
 void snk_redis_conn_submit(snk_redis_conn *conn, snk_redis_call *const calls[], size_t count);
 void snk_redis_conn_drive(snk_redis_conn *conn, snk_redis_call *const calls[], size_t count);
 void snk_redis_conn_describe(snk_redis_conn *conn, snk_redis_server *server_out);
+void snk_redis_conn_give_up(snk_redis_conn *conn);
 
 void snk_redis_conn_begin_close(snk_redis_conn *conn);
 void snk_redis_conn_close(snk_redis_conn *conn);

@@ -117,6 +117,7 @@ struct snk_redis_conn {
     unsigned attempts;   /* since the last reply */
     uint64_t random;
     snk_redis_server server;
+    bool is_told_up; /* the listener knows of the connection; only the thread changes it */
 
     /* The role of the writer: */
     snk_redis_bytes sending;

@@ -1,4 +1,4 @@
-#include "redis/pubsub.h"
+#include "redis/pubsub_parts.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -17,38 +17,6 @@
 #include "redis/errors.h"
 #include "redis/greet.h"
 
-#define RECEIVE_SIZE 16384
-
-struct snk_redis_pubsub {
-    const snk_redis_settings *settings; /* borrowed; unchanging */
-    int stop_fd;                        /* borrowed; readable from the moment of closing */
-    int wake_fd;                        /* owned; wakes the thread */
-
-    pthread_mutex_t mutex;  /* never held during I/O or a callback */
-    pthread_cond_t changed; /* with mutex: a channel was confirmed or refused, the connection came or went, closing */
-    /* Under mutex: */
-    snk_redis_channels channels; /* others only count up and down; entries are freed by the thread alone */
-    bool closing;
-    bool thread_started;
-    bool connected;
-    unsigned waiters; /* threads inside await */
-    snk_redis_run run;
-    sneck_error last_error;
-    pthread_t thread;
-
-    /* The thread's own: */
-    snk_redis_wire wire;
-    snk_redis_parser parser;
-    snk_redis_bytes out;
-    size_t sent;            /* bytes of `out` that the wire has taken */
-    int64_t received_at_ns; /* when the server last said something */
-    int64_t asked_at_ns;    /* since when an answer is due; 0: none is */
-    int64_t retry_at_ns;
-    unsigned attempts; /* since the server last said something */
-    uint64_t random;
-    char received[RECEIVE_SIZE];
-};
-
 sneck_status snk_redis_pubsub_open(const snk_redis_settings *settings, int stop_fd, snk_redis_pubsub **pubsub_out,
                                    sneck_error *error)
 {
@@ -61,8 +29,11 @@ sneck_status snk_redis_pubsub_open(const snk_redis_settings *settings, int stop_
     snk_redis_channels_init(&pubsub->channels);
     pubsub->random = (uint64_t)snk_wall_us() << 20 | (uint64_t)getpid() << 1 | 1;
     pubsub->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (pubsub->wake_fd < 0) {
+    pubsub->rouse_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (pubsub->wake_fd < 0 || pubsub->rouse_fd < 0) {
         sneck_status status = snk_fail(error, SNECK_LIMIT, errno, "redis: no file descriptor for a connection");
+        if (pubsub->wake_fd >= 0)
+            close(pubsub->wake_fd);
         free(pubsub);
         return status;
     }
@@ -106,15 +77,19 @@ static void connect_or_wait(snk_redis_pubsub *pubsub)
 {
     snk_redis_greeting greeting = { 0 };
     sneck_error error;
+    pthread_mutex_lock(&pubsub->mutex);
     pubsub->attempts++;
+    pthread_mutex_unlock(&pubsub->mutex);
     sneck_status status = connect_wire(pubsub, &greeting, &error);
     int64_t now = snk_now_ns();
-    pubsub->retry_at_ns = now + snk_redis_backoff_ns(pubsub->attempts, &pubsub->random);
-    pubsub->received_at_ns = now;
-    pubsub->asked_at_ns = 0;
     pubsub->out.length = 0;
     pubsub->sent = 0;
     pthread_mutex_lock(&pubsub->mutex);
+    pubsub->retry_at_ns = now + snk_redis_backoff_ns(pubsub->attempts, &pubsub->random);
+    pubsub->received_at_ns = now;
+    pubsub->asked_at_ns = 0;
+    pubsub->failed = false;
+    atomic_store_explicit(&pubsub->hushed, false, memory_order_release);
     pubsub->connected = status == SNECK_OK;
     pubsub->run = greeting.run;
     if (status != SNECK_OK)
@@ -128,11 +103,14 @@ static void connect_or_wait(snk_redis_pubsub *pubsub)
 
 static void cut(snk_redis_pubsub *pubsub, const sneck_error *why)
 {
+    pthread_mutex_lock(&pubsub->mutex);
+    snk_redis_hearing_hush_locked(pubsub);
+    pubsub->connected = false;
+    pthread_mutex_unlock(&pubsub->mutex);
     snk_redis_wire_close(&pubsub->wire);
     snk_redis_parser_deinit(&pubsub->parser);
-    pubsub->retry_at_ns = snk_now_ns() + snk_redis_backoff_ns(pubsub->attempts, &pubsub->random);
     pthread_mutex_lock(&pubsub->mutex);
-    pubsub->connected = false;
+    pubsub->retry_at_ns = snk_now_ns() + snk_redis_backoff_ns(pubsub->attempts, &pubsub->random);
     pubsub->run = 0;
     pubsub->last_error = *why;
     snk_redis_channels_cut(&pubsub->channels);
@@ -173,12 +151,12 @@ static bool gather(snk_redis_pubsub *pubsub, int64_t now)
         if (pubsub->asked_at_ns == 0)
             pubsub->asked_at_ns = now;
     }
-    pthread_mutex_unlock(&pubsub->mutex);
     /* Silence is no proof of life: ask. */
     if (fine && pubsub->asked_at_ns == 0 && now - pubsub->received_at_ns >= SNK_REDIS_KEEPALIVE_NS) {
         fine = add_command(pubsub, 1, (const char *const[]){ "PING" }, NULL);
         pubsub->asked_at_ns = now;
     }
+    pthread_mutex_unlock(&pubsub->mutex);
     return fine;
 }
 
@@ -200,21 +178,32 @@ static bool send_out(snk_redis_pubsub *pubsub, sneck_error *error)
 
 /* ---- Receiving ---- */
 
+/* The name of a channel that may be gone once the mutex is free. NULL when out of memory. */
+static char *copy_name_locked(const snk_redis_channel *channel, size_t *length_out)
+{
+    char *name = malloc(channel->length + 1);
+    if (name != NULL)
+        memcpy(name, channel->name, channel->length + 1);
+    *length_out = channel->length;
+    return name;
+}
+
 static void hear_answer(snk_redis_pubsub *pubsub, const sneck_error *refusal)
 {
+    size_t length = 0;
     pthread_mutex_lock(&pubsub->mutex);
-    snk_redis_channel *channel = snk_redis_channels_answered(&pubsub->channels, refusal);
+    const snk_redis_channel *channel = snk_redis_channels_answered(&pubsub->channels, refusal);
+    bool settled = channel != NULL;
+    char *name = settled ? copy_name_locked(channel, &length) : NULL;
     snk_redis_run run = pubsub->run;
     pthread_cond_broadcast(&pubsub->changed);
     pthread_mutex_unlock(&pubsub->mutex);
-    if (channel == NULL)
-        return;
-    /* Only this thread frees channels, so the name stays. */
     const snk_redis_listener *listener = &pubsub->settings->listener;
-    if (refusal != NULL)
+    if (settled && refusal != NULL)
         snk_redis_log(pubsub->settings, SNECK_LOG_ERROR, "event=subscription-refused error=\"%s\"", refusal->message);
-    else if (listener->subscribed != NULL)
-        listener->subscribed(listener->context, channel->name, channel->length, run);
+    else if (name != NULL && listener->subscribed != NULL)
+        listener->subscribed(listener->context, name, length, run);
+    free(name);
 }
 
 static void hear_message(const snk_redis_pubsub *pubsub, const redisReply *channel, const redisReply *payload)
@@ -222,7 +211,7 @@ static void hear_message(const snk_redis_pubsub *pubsub, const redisReply *chann
     const snk_redis_listener *listener = &pubsub->settings->listener;
     if (listener->message == NULL || channel->type != REDIS_REPLY_STRING || payload->type != REDIS_REPLY_STRING)
         return;
-    /* `run` is written by this thread alone. */
+    /* `run` changes only while nobody receives. */
     snk_redis_message message = { .channel = channel->str,
                                   .channel_length = (size_t)channel->len,
                                   .payload = payload->str,
@@ -248,61 +237,102 @@ static void hear(snk_redis_pubsub *pubsub, const redisReply *reply)
         hear_answer(pubsub, NULL);
 }
 
-static bool receive(snk_redis_pubsub *pubsub, sneck_error *error)
+static bool hear_all(snk_redis_pubsub *pubsub, sneck_error *error)
+{
+    for (;;) {
+        redisReply *reply;
+        if (!snk_redis_parser_next(&pubsub->parser, &reply, error))
+            return false;
+        if (reply == NULL)
+            return true;
+        hear(pubsub, reply);
+        freeReplyObject(reply);
+    }
+}
+
+static void note_received(snk_redis_pubsub *pubsub)
+{
+    int64_t now = snk_now_ns();
+    pthread_mutex_lock(&pubsub->mutex);
+    pubsub->received_at_ns = now;
+    pubsub->attempts = 0;
+    bool answered = pubsub->channels.sent_head == pubsub->channels.sent_tail;
+    pubsub->asked_at_ns = answered ? 0 : now;
+    pthread_mutex_unlock(&pubsub->mutex);
+}
+
+bool snk_redis_pubsub_receive(snk_redis_pubsub *pubsub, sneck_error *error)
 {
     for (;;) {
         ssize_t count = snk_redis_wire_receive_now(&pubsub->wire, pubsub->received, sizeof pubsub->received, error);
         if (count <= 0)
             return count == 0;
-        pubsub->received_at_ns = snk_now_ns();
-        pubsub->attempts = 0;
-        if (!snk_redis_parser_feed(&pubsub->parser, pubsub->received, (size_t)count, error))
+        if (!snk_redis_parser_feed(&pubsub->parser, pubsub->received, (size_t)count, error) || !hear_all(pubsub, error))
             return false;
-        redisReply *reply;
-        for (;;) {
-            if (!snk_redis_parser_next(&pubsub->parser, &reply, error))
-                return false;
-            if (reply == NULL)
-                break;
-            hear(pubsub, reply);
-            freeReplyObject(reply);
-        }
-        pthread_mutex_lock(&pubsub->mutex);
-        bool answered = pubsub->channels.sent_head == pubsub->channels.sent_tail;
-        pthread_mutex_unlock(&pubsub->mutex);
-        pubsub->asked_at_ns = answered ? 0 : pubsub->received_at_ns;
+        note_received(pubsub);
+        /* A short read was all there was, except with TLS, which may have more than the socket shows. */
+        if ((size_t)count < sizeof pubsub->received && pubsub->wire.tls == NULL)
+            return true;
     }
 }
 
 /* ---- The thread ---- */
 
+/* False: a sleeper found the connection over, or the server is silent. */
+static bool check_health(snk_redis_pubsub *pubsub, int64_t now, sneck_error *error)
+{
+    pthread_mutex_lock(&pubsub->mutex);
+    bool failed = pubsub->failed;
+    bool silent = pubsub->asked_at_ns != 0 && now - pubsub->asked_at_ns >= pubsub->settings->command_timeout_ns;
+    if (failed)
+        snk_fail_as(error, &pubsub->last_error);
+    else if (silent)
+        snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the server did not answer in time", pubsub->settings->where);
+    pthread_mutex_unlock(&pubsub->mutex);
+    return !failed && !silent;
+}
+
+/* When to look again, and whether at the socket too. */
+static int64_t plan_locked(snk_redis_pubsub *pubsub, bool *looks_out)
+{
+    pubsub->thread_looks = snk_redis_hearing_is_needed_locked(pubsub);
+    *looks_out = pubsub->thread_looks;
+    return pubsub->asked_at_ns != 0 ? snk_time_add(pubsub->asked_at_ns, pubsub->settings->command_timeout_ns)
+                                    : pubsub->received_at_ns + SNK_REDIS_KEEPALIVE_NS;
+}
+
+static bool wait_and_receive(snk_redis_pubsub *pubsub, sneck_error *error)
+{
+    bool looks = false;
+    pthread_mutex_lock(&pubsub->mutex);
+    int64_t until_ns = plan_locked(pubsub, &looks);
+    pthread_mutex_unlock(&pubsub->mutex);
+    short events = (short)((looks ? POLLIN : 0) | (pubsub->out.length > 0 ? POLLOUT : 0));
+    struct pollfd polled[] = { { .fd = events != 0 ? pubsub->wire.fd : -1, .events = events },
+                               { .fd = pubsub->wake_fd, .events = POLLIN } };
+    int count = poll(polled, 2, snk_redis_poll_ms(until_ns));
+    if (count > 0 && polled[1].revents != 0) {
+        eventfd_t value;
+        eventfd_read(pubsub->wake_fd, &value);
+    }
+    if (count <= 0 || (polled[0].revents & ~POLLOUT) == 0 || !snk_redis_hearing_begin(pubsub))
+        return true;
+    bool fine = snk_redis_pubsub_receive(pubsub, error);
+    snk_redis_hearing_end(pubsub);
+    return fine;
+}
+
 /* One turn on a connection that stands. False: it is over. */
 static bool serve(snk_redis_pubsub *pubsub, sneck_error *error)
 {
     int64_t now = snk_now_ns();
-    int64_t timeout_ns = pubsub->settings->command_timeout_ns;
-    if (pubsub->asked_at_ns != 0 && now - pubsub->asked_at_ns >= timeout_ns) {
-        snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the server did not answer in time", pubsub->settings->where);
+    if (!check_health(pubsub, now, error))
         return false;
-    }
     if (!gather(pubsub, now)) {
         snk_fail(error, SNECK_NO_MEMORY, ENOMEM, "redis: no memory to subscribe");
         return false;
     }
-    if (!send_out(pubsub, error))
-        return false;
-    int64_t until_ns = pubsub->asked_at_ns != 0 ? snk_time_add(pubsub->asked_at_ns, timeout_ns)
-                                                : pubsub->received_at_ns + SNK_REDIS_KEEPALIVE_NS;
-    short events = (short)(POLLIN | (pubsub->out.length > 0 ? POLLOUT : 0));
-    struct pollfd polled[] = { { .fd = pubsub->wire.fd, .events = events },
-                               { .fd = pubsub->wake_fd, .events = POLLIN } };
-    if (poll(polled, 2, snk_redis_poll_ms(until_ns)) <= 0)
-        return true;
-    if (polled[1].revents != 0) {
-        eventfd_t value;
-        eventfd_read(pubsub->wake_fd, &value);
-    }
-    return polled[0].revents == 0 || receive(pubsub, error);
+    return send_out(pubsub, error) && wait_and_receive(pubsub, error);
 }
 
 /* Sleeps while there is nothing to connect for, or until the next attempt. */
@@ -442,8 +472,10 @@ void snk_redis_pubsub_begin_close(snk_redis_pubsub *pubsub)
 {
     pthread_mutex_lock(&pubsub->mutex);
     pubsub->closing = true;
+    atomic_store_explicit(&pubsub->hushed, true, memory_order_release);
     pthread_cond_broadcast(&pubsub->changed);
     pthread_mutex_unlock(&pubsub->mutex);
+    eventfd_write(pubsub->rouse_fd, 1);
     eventfd_write(pubsub->wake_fd, 1);
 }
 
@@ -465,12 +497,14 @@ void snk_redis_pubsub_close(snk_redis_pubsub *pubsub)
     pthread_cond_destroy(&pubsub->changed);
     pthread_mutex_destroy(&pubsub->mutex);
     close(pubsub->wake_fd);
+    close(pubsub->rouse_fd);
     free(pubsub);
 }
 
 void snk_redis_pubsub_abandon(snk_redis_pubsub *pubsub)
 {
     close(pubsub->wake_fd);
+    close(pubsub->rouse_fd);
     int fd = atomic_load_explicit(&pubsub->wire.fd, memory_order_relaxed);
     if (fd >= 0)
         close(fd);

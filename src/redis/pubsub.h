@@ -18,6 +18,10 @@ bool snk_redis_pubsub_is_subscribed(snk_redis_pubsub *pubsub, const char *channe
 bool snk_redis_pubsub_await(snk_redis_pubsub *pubsub, const char *channel, size_t length, int64_t until_ns,
                             sneck_error *error);
 
+/* See snk_redis_sleep and snk_redis_rouse. */
+void snk_redis_pubsub_sleep(snk_redis_pubsub *pubsub, const snk_redis_nap *nap);
+bool snk_redis_pubsub_rouse(snk_redis_pubsub *pubsub, const _Atomic uint32_t *word);
+
 void snk_redis_pubsub_begin_close(snk_redis_pubsub *pubsub);
 void snk_redis_pubsub_close(snk_redis_pubsub *pubsub);
 void snk_redis_pubsub_abandon(snk_redis_pubsub *pubsub);

@@ -78,6 +78,11 @@ void snk_redis_describe(snk_redis *redis, snk_redis_server *server_out)
     snk_redis_conn_describe(redis->lanes[SNK_REDIS_SHARED], server_out);
 }
 
+void snk_redis_reconnect(snk_redis *redis)
+{
+    snk_redis_conn_give_up(redis->lanes[SNK_REDIS_SHARED]);
+}
+
 const char *snk_redis_where(const snk_redis *redis)
 {
     return redis->settings.where;
@@ -102,6 +107,16 @@ bool snk_redis_await_subscribed(snk_redis *redis, const char *channel, size_t le
                                 sneck_error *error)
 {
     return snk_redis_pubsub_await(redis->pubsub, channel, length, until_ns, error);
+}
+
+void snk_redis_sleep(snk_redis *redis, const snk_redis_nap *nap)
+{
+    snk_redis_pubsub_sleep(redis->pubsub, nap);
+}
+
+bool snk_redis_rouse(snk_redis *redis, const _Atomic uint32_t *word)
+{
+    return snk_redis_pubsub_rouse(redis->pubsub, word);
 }
 
 void snk_redis_begin_close(snk_redis *redis)

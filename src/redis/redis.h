@@ -34,9 +34,9 @@ typedef struct snk_redis_message {
 } snk_redis_message;
 
 /*
- * What the store hears. Each may be NULL. Called on a thread of the client (`connected` of a command connection too),
- * one at a time per connection, with nothing locked; they may submit calls and change subscriptions, but not drive,
- * wait or close.
+ * What the store hears. Each may be NULL. Called on a thread of the client (`connected` of a command connection too), or
+ * on one that sleeps (snk_redis_sleep), one at a time per connection, with nothing locked; they may submit calls and
+ * change subscriptions, but not drive, wait or close.
  */
 typedef struct snk_redis_listener {
     void (*message)(void *context, const snk_redis_message *message);
@@ -49,6 +49,8 @@ typedef struct snk_redis_listener {
     void (*deafened)(void *context);
     /* A command connection was made, or made again (`again`): state on the server may have changed meanwhile. */
     void (*connected)(void *context, snk_redis_lane lane, snk_redis_run run, bool again);
+    /* A command connection was cut, or given up. */
+    void (*disconnected)(void *context, snk_redis_lane lane, const sneck_error *why);
     /* A log line: key=value text. */
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *context;
@@ -102,6 +104,24 @@ bool snk_redis_is_subscribed(snk_redis *redis, const char *channel, size_t lengt
 bool snk_redis_await_subscribed(snk_redis *redis, const char *channel, size_t length, int64_t until_ns,
                                 sneck_error *error);
 
+/* How a thread sleeps until it is told something. */
+typedef struct snk_redis_nap {
+    _Atomic uint32_t *word;
+    uint32_t expected; /* it sleeps while the word has this value */
+    int64_t until_ns;  /* SNK_NEVER_NS: as long as it takes */
+    bool may_receive;  /* it may receive messages meanwhile, for everybody */
+} snk_redis_nap;
+
+/*
+ * Sleeps while the word is as expected and messages are heard; may return for no reason. If it may, and nobody else does,
+ * the thread receives messages itself meanwhile, and calls the listener: then what it waits for reaches it without
+ * another thread between. A cancellation point, but not in the middle of a message.
+ */
+void snk_redis_sleep(snk_redis *redis, const snk_redis_nap *nap);
+
+/* A word was changed. True: its sleeper receives, and will look at it; false: it must be woken as any sleeper on a word. */
+bool snk_redis_rouse(snk_redis *redis, const _Atomic uint32_t *word);
+
 /* What is known about the server of the shared connection; zeros before the first connect. */
 typedef struct snk_redis_server {
     bool connected;
@@ -114,9 +134,13 @@ typedef struct snk_redis_server {
     int64_t started_at_ns;
     uint64_t connects;
     uint64_t failures;      /* attempts to connect that failed, and connections given up */
+    uint64_t in_flight;     /* calls that are not answered, sent or not */
     sneck_error last_error; /* of the last failure; SNECK_OK when there was none */
 } snk_redis_server;
 void snk_redis_describe(snk_redis *redis, snk_redis_server *server_out);
+
+/* Gives the shared connection up, as when the server is silent for too long. The next call makes another one. */
+void snk_redis_reconnect(snk_redis *redis);
 
 /* Names the server for messages: "redis 10.0.0.5:6379". Without password; lives as long as the client. */
 const char *snk_redis_where(const snk_redis *redis);

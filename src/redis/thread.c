@@ -67,6 +67,7 @@ static void tell(snk_redis_conn *conn, sneck_status status, const sneck_error *e
         return;
     }
     snk_redis_log(settings, SNECK_LOG_INFO, "event=connected server=\"%s\" again=%d", settings->where, again);
+    conn->is_told_up = true;
     if (settings->listener.connected != NULL)
         settings->listener.connected(settings->listener.context, conn->lane, run, again);
 }
@@ -99,6 +100,21 @@ static void connect_locked(snk_redis_conn *conn)
     snk_redis_finish_run(conn, &finish);
     tell(conn, status, &error, greeting.run, again);
     pthread_mutex_lock(&conn->mutex);
+}
+
+/* A connection that the listener knows of is over. True: it was told, and the mutex was released meanwhile. */
+static bool tell_down_locked(snk_redis_conn *conn)
+{
+    const snk_redis_listener *listener = &conn->settings->listener;
+    if (!conn->is_told_up || conn->state == SNK_REDIS_UP)
+        return false;
+    conn->is_told_up = false;
+    sneck_error why = conn->server.last_error;
+    pthread_mutex_unlock(&conn->mutex);
+    if (listener->disconnected != NULL)
+        listener->disconnected(listener->context, conn->lane, &why);
+    pthread_mutex_lock(&conn->mutex);
+    return true;
 }
 
 /* ---- Calls that nobody drives ---- */
@@ -228,6 +244,8 @@ static void *run(void *argument)
         }
         if (conn->closing && !reads)
             break;
+        if (tell_down_locked(conn))
+            continue;
         if (conn->state == SNK_REDIS_DOWN && !snk_list_is_empty(&conn->queue) && now >= conn->retry_at_ns)
             connect_locked(conn);
         else

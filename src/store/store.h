@@ -88,6 +88,26 @@ typedef struct snk_store_traits {
  */
 typedef void (*snk_news_fn)(void *context, const char *name, const snk_id *claim, const snk_grant *grant);
 
+/* The connection was lost (`why` says how), or is there again. Called as the above. */
+typedef void (*snk_link_fn)(void *context, bool is_up, const char *why);
+
+/* What came of a probe. */
+typedef struct snk_probe {
+    int64_t round_trip_ns;
+    bool has_clock;
+    int64_t clock_offset_ns; /* of the server's wall clock to ours */
+} snk_probe;
+
+/* A connection, or several of them taken together. */
+typedef struct snk_store_state {
+    bool connected;
+    uint64_t connects;  /* so far */
+    uint64_t failures;  /* attempts to connect that failed, and connections given up */
+    uint64_t in_flight; /* requests that wait for their answer */
+    unsigned nodes;     /* of a quorum; 0: it is none */
+    unsigned nodes_up;
+} snk_store_state;
+
 /* What a store says about one lock. The text fields point into `text`, which grows as needed (owned; see store/view.h). */
 typedef struct snk_view snk_view;
 
@@ -102,6 +122,12 @@ typedef struct snk_store_ops {
      * A cancellation point. Returns true when the store has news.
      */
     bool (*wait)(snk_store *store, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
+    /*
+     * A thread in `wait` may do the store's I/O instead of sleeping on its word. Called after the word was changed: true
+     * when it does so, and will look at it; otherwise it must be woken. The thread is inside `wait`, or was a moment ago
+     * and the store is still open. May be NULL.
+     */
+    bool (*rouse)(snk_store *store, const _Atomic uint32_t *word);
     /*
      * For whoever was told so by `wait`: whether the news is that this claim was granted the lock. No I/O; false when
      * that is not known. NULL where grants are announced by snk_news_fn, or not at all.
@@ -131,6 +157,17 @@ typedef struct snk_store_ops {
      * store's liveness lock), or -1. Borrowed. May be NULL.
      */
     int (*liveness_fd)(snk_store *store);
+    /*
+     * As submit, for renewals that only look (snk_send.check): HELD, BUSY when another claim holds the lock, GONE when
+     * none does. Changes nothing. May be NULL: then they are submitted as the renewals that they are.
+     */
+    void (*check)(snk_store *store, snk_call *call);
+    /* Asks for a sign of life, and waits for it, for `timeout_ns` at most. NULL: there is no connection. */
+    sneck_status (*probe)(snk_store *store, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
+    /* What is known of the connection without asking. NULL with `probe`. */
+    void (*describe)(snk_store *store, snk_store_state *state_out);
+    /* Gives the connection up, so that the next request makes another one. NULL with `probe`. */
+    void (*reconnect)(snk_store *store);
     /* Frees everything; every call is done by then. */
     void (*close)(snk_store *store);
     /* In a child of fork(): gives back what can be given back without touching what the parent uses. */
@@ -150,6 +187,8 @@ typedef struct snk_store_config {
     int64_t retry_ns;
     snk_news_fn news;
     void *news_context;
+    snk_link_fn link; /* may be NULL */
+    void *link_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
 } snk_store_config;

@@ -112,11 +112,11 @@ static void test_renewal_and_loss_are_told(void **state)
     await_count(&self, 2);
     test_break(bed->client, "a");
     assert_true(test_readable(sneck_lost_fd(lock), TEST_PATIENCE_MS));
-    await_text(&self, "a:lost ");
+    await_text(&self, "a:broken ");
     EXPECT(SNECK_LOST, sneck_release(lock, &error));
     sneck_lock_free(lock);
     assert_int_equal(strncmp(self.text, "a:acquired a:renewed ", 21), 0);
-    assert_string_equal(strstr(self.text, "a:lost "), "a:lost ");
+    assert_string_equal(strstr(self.text, "a:lost "), "a:lost a:broken ");
 }
 
 static void test_freeing_a_handle_waits_for_its_callback(void **state)

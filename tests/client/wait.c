@@ -139,16 +139,10 @@ static void cancel(test_bed *bed, bool fair, bool granted)
         test_await_waiting(bed->client, "a", 1);
         EXPECT(SNECK_OK, sneck_release(holder, &error));
     }
-    if (result == PTHREAD_CANCELED) {
-        assert_int_equal(join(&second), SNECK_OK);
-        assert_int_equal(test_queue_in_store(bed->client, "a"), 0);
-        assert_false(test_is_held_in_store(bed->client, "a"));
-    } else { /* it had returned before it was cancelled, and ended without a release */
-        test_await_waiting(bed->client, "a", 1);
-        sneck_interrupt(second.lock);
-        assert_int_equal(join(&second), SNECK_CANCELED);
-        test_break(bed->client, "a");
-    }
+    /* It may have returned before it was cancelled, and ended without a release: the watchdog gives the lock back. */
+    assert_int_equal(join(&second), SNECK_OK);
+    assert_int_equal(test_queue_in_store(bed->client, "a"), 0);
+    assert_false(test_is_held_in_store(bed->client, "a"));
     sneck_lock_free(holder);
     sneck_lock_free(waiter.lock);
 }

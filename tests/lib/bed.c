@@ -276,6 +276,54 @@ void test_await_waiting(sneck_client *client, const char *name, unsigned waiting
     }
 }
 
+/* ---- Events and health ---- */
+
+sneck_event test_await_event(sneck_client *client, sneck_event_kind kind)
+{
+    int fd = sneck_event_fd(client);
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    sneck_event event = { .kind = 0 };
+    while (event.kind != kind) {
+        int64_t left_ms = until_ms - test_now_ms();
+        if (left_ms <= 0 || !test_readable(fd, (int)left_ms))
+            fail_msg("no event \"%s\" came", sneck_event_kind_name(kind));
+        (void)sneck_event_next(client, &event);
+    }
+    return event;
+}
+
+sneck_health_report test_health(sneck_client *client)
+{
+    sneck_error error;
+    sneck_health_report report = SNECK_HEALTH_REPORT_INIT;
+    EXPECT(SNECK_OK, sneck_health(client, &report, &error));
+    return report;
+}
+
+static void await_check(sneck_client *client, sneck_check_kind kind, uint64_t runs, uint64_t findings)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    for (;;) {
+        sneck_check_result result = test_health(client).checks[kind];
+        if (result.runs >= runs && result.findings >= findings)
+            return;
+        if (test_now_ms() > until_ms)
+            fail_msg("the check %s has run %llu times and found %llu", sneck_check_kind_name(kind),
+                     (unsigned long long)result.runs, (unsigned long long)result.findings);
+        (void)usleep(1000);
+    }
+}
+
+void test_await_runs(sneck_client *client, sneck_check_kind kind, uint64_t runs)
+{
+    await_check(client, kind, runs, 0);
+}
+
+void test_await_findings(sneck_client *client, sneck_check_kind kind, uint64_t findings)
+{
+    await_check(client, kind, 0, findings);
+}
+
 /* ---- The store ---- */
 
 static sneck_info *inspect(sneck_client *client, const char *name)

@@ -60,6 +60,17 @@ bool test_is_held_in_store(sneck_client *client, const char *name);
 /* How many claims the store has in the queue of `name`. */
 size_t test_queue_in_store(sneck_client *client, const char *name);
 
+/*
+ * Waits for an event of this kind, by sneck_event_next; those before it are dropped. Call sneck_event_fd first. Fails
+ * the test when it does not come.
+ */
+sneck_event test_await_event(sneck_client *client, sneck_event_kind kind);
+/* How the client is. */
+sneck_health_report test_health(sneck_client *client);
+/* Waits until a check has run, or has found something, so often. */
+void test_await_runs(sneck_client *client, sneck_check_kind kind, uint64_t runs);
+void test_await_findings(sneck_client *client, sneck_check_kind kind, uint64_t findings);
+
 /* Appends to a text that has room for `size` bytes; what does not fit is cut. */
 void test_append(char *to, size_t size, const char *text);
 

@@ -25,17 +25,21 @@ typedef struct test_faulty {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     test_fault faults[3];   /* by snk_ask; under mutex */
+    unsigned epochs[3];     /* goes up when calls that hang may go on; under mutex */
     atomic_bool is_deaf;    /* whoever waits sleeps until it is cancelled */
     atomic_uint deaf_waits; /* begun so far */
     unsigned hanging;       /* calls that hang; under mutex */
     atomic_uint calls[3];   /* by snk_ask */
     atomic_uint claims[3];  /* in them */
+    atomic_uint checks;     /* claims that were looked up */
 } test_faulty;
 
 /* Puts itself between a client that was just opened and its store. It goes with the client. */
 test_faulty *test_make_faulty(sneck_client *client);
 
 void test_set_fault(test_faulty *faulty, snk_ask ask, test_fault fault);
+/* Those that hang go on hanging until the next test_set_fault; later ones work. */
+void test_hang_no_more(test_faulty *faulty, snk_ask ask);
 /* Returns when so many calls hang. */
 void test_await_hanging(test_faulty *faulty, unsigned count);
 

@@ -23,11 +23,16 @@ static _Noreturn void die(const char *what, const char *why)
     _exit(1);
 }
 
-int64_t test_patience_ns(void)
+int64_t test_patience_factor(void)
 {
     const char *text = getenv("SNECK_TEST_PATIENCE");
     double factor = text != NULL ? strtod(text, NULL) : 1;
-    return (int64_t)((factor < 1 ? 1 : factor) * 30e9);
+    return factor < 1 ? 1 : (int64_t)factor;
+}
+
+int64_t test_patience_ns(void)
+{
+    return test_patience_factor() * 30 * SNK_NS_PER_S;
 }
 
 const char *test_make_directory(void)
@@ -52,6 +57,11 @@ void test_remove_directory(void)
     }
     (void)closedir(files);
     (void)rmdir(directory);
+}
+
+void test_use_url(const char *other)
+{
+    (void)snprintf(url, sizeof url, "%s", other);
 }
 
 const char *test_sqlite_url(void)

@@ -13,7 +13,10 @@
 
 #include "sneck.h"
 
-/* How long anything may take before a test gives up; stretched by SNECK_TEST_PATIENCE. */
+/* By how much time limits are stretched, by SNECK_TEST_PATIENCE: at least 1. */
+int64_t test_patience_factor(void);
+
+/* How long anything may take before a test gives up; stretched by that. */
 int64_t test_patience_ns(void);
 
 /* A new directory, removed with all its files by test_remove_directory. Static memory. */
@@ -22,6 +25,9 @@ void test_remove_directory(void);
 
 /* "sqlite://<directory>/locks.db". Static memory. */
 const char *test_sqlite_url(void);
+
+/* What test_child_open opens instead, until the next test_make_directory; copied. */
+void test_use_url(const char *url);
 
 /* Zeroed memory that children share; free with munmap, or leave it. */
 void *test_share(size_t size);

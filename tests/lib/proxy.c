@@ -17,6 +17,7 @@ typedef struct proxied {
     fault_proxy *proxy;
     int client;
     int server;
+    int number;
 } proxied;
 
 static void sleep_ms(int ms)
@@ -116,8 +117,9 @@ static void *serve(void *argument)
     char data[CHUNK];
     while (!proxy->stopping) {
         int mode = proxy->mode;
-        short from_client = mode == PROXY_STALL_REQUESTS ? 0 : POLLIN;
-        short from_server = mode == PROXY_STALL_REPLIES ? 0 : POLLIN;
+        bool dead = pair->number < proxy->dead_before;
+        short from_client = dead || mode == PROXY_STALL_REQUESTS ? 0 : POLLIN;
+        short from_server = dead || mode == PROXY_STALL_REPLIES ? 0 : POLLIN;
         struct pollfd polled[] = { { .fd = pair->client, .events = from_client },
                                    { .fd = pair->server, .events = from_server } };
         if (poll(polled, 2, POLL_MS) <= 0)
@@ -159,7 +161,7 @@ static void *accept_all(void *argument)
         }
         if (proxy->connections == PROXY_CONNECTIONS_MAX)
             die("more connections than it was made for");
-        *pair = (proxied){ .proxy = proxy, .client = client, .server = server };
+        *pair = (proxied){ .proxy = proxy, .client = client, .server = server, .number = proxy->connections };
         if (pthread_create(&proxy->threads[proxy->connections], NULL, serve, pair) != 0)
             die("no thread for a connection");
         proxy->connections++;
@@ -197,4 +199,10 @@ void proxy_harm(fault_proxy *proxy, proxy_mode mode, const char *match)
     proxy->match = match;
     proxy->mode = (int)mode;
     sleep_ms(2 * POLL_MS); /* those that poll for the old mode are through by then */
+}
+
+void proxy_kill_silently(fault_proxy *proxy)
+{
+    proxy->dead_before = proxy->connections;
+    sleep_ms(2 * POLL_MS);
 }

@@ -33,6 +33,7 @@ typedef struct fault_proxy {
     _Atomic int resets;      /* connections that the client ended by a reset */
     _Atomic int ends;        /* connections that the client ended in order */
     _Atomic int cuts;        /* done so far */
+    _Atomic int dead_before; /* connections with a lower number carry nothing any more, and stay open */
     atomic_bool stopping;
 } fault_proxy;
 
@@ -41,5 +42,8 @@ void proxy_stop(fault_proxy *proxy);
 
 /* Sets the mode, with the text that requests must contain, which stays where it is. In force when it returns. */
 void proxy_harm(fault_proxy *proxy, proxy_mode mode, const char *match);
+
+/* The connections that are there now carry nothing any more, though both ends stay open; later ones work. */
+void proxy_kill_silently(fault_proxy *proxy);
 
 #endif

@@ -86,6 +86,11 @@ static void draw_terms(sim_world *world, snk_terms *terms)
     terms->renew_ns = chance(world, plan->unrenewed) ? SNK_NEVER_NS : terms->lease_ns / 3;
     terms->fair = chance(world, plan->fair);
     terms->forget_on_loss = !chance(world, plan->mixed_terms / 2);
+    terms->care.threshold = (uint8_t)sim_random_below(&world->workload, 4);
+    if (!terms->forget_on_loss)
+        terms->care.recovery = SNECK_RECOVER_NOTIFY;
+    else
+        terms->care.recovery = chance(world, plan->reacquires) ? SNECK_RECOVER_REACQUIRE : SNECK_RECOVER_RELEASE;
 }
 
 /* ---- Acquire ---- */
@@ -103,6 +108,11 @@ static void finish_acquire(sim_world *world, sim_process *process, sim_thread *t
     if (waiter->hold != NULL)
         SNK_CONTAINER(waiter->hold, sim_holding, hold)->state = SIM_HOLDING_FREE;
     waiter->hold = NULL;
+    if (sim_is_rescuer(process, thread)) {
+        thread->state = SIM_THREAD_DONE;
+        thread->generation++;
+        return;
+    }
     thread->state = thread->levels > 0 ? SIM_THREAD_HOLDING : SIM_THREAD_IDLE;
     if (process->closing) {
         thread->state = SIM_THREAD_DONE;
@@ -117,6 +127,7 @@ static void finish_acquire(sim_world *world, sim_process *process, sim_thread *t
 static void ask(sim_world *world, sim_process *process, sim_thread *thread, bool once, bool reentrant)
 {
     snk_waiter *waiter = &thread->waiter;
+    waiter->reserves = sim_is_rescuer(process, thread);
     waiter->owner = thread->owner;
     waiter->tag = thread;
     waiter->once = once;
@@ -368,8 +379,32 @@ static void act_holding(sim_world *world, sim_process *process, sim_thread *thre
         release_many(world, process, thread);
 }
 
+static void rescue(sim_world *world, sim_process *process, sim_thread *thread)
+{
+    ask(world, process, thread, false, true);
+    if (thread->waiter.decided)
+        finish_acquire(world, process, thread);
+}
+
+void agent_die(sim_world *world, sim_process *process, sim_thread *thread)
+{
+    uint64_t owner = thread->owner;
+    thread->owner = ++process->owners_made;
+    thread->levels = 0;
+    thread->state = SIM_THREAD_IDLE;
+    snk_event event = { .kind = SNK_EVENT_OWNER_GONE, .owner = owner };
+    snk_actions actions;
+    client_step(world, process, thread->lock, &event, &actions);
+    agent_schedule(world, process, thread, draw_pause_ns(world));
+}
+
 void agent_act(sim_world *world, sim_process *process, sim_thread *thread)
 {
+    if (sim_is_rescuer(process, thread)) {
+        if (thread->state == SIM_THREAD_IDLE)
+            rescue(world, process, thread);
+        return;
+    }
     if (thread->state == SIM_THREAD_HOLDING) {
         act_holding(world, process, thread);
         return;

@@ -17,6 +17,9 @@ void agent_wake(sim_world *world, sim_process *process, sim_thread *thread, bool
 /* The next thing it does comes after `pause_ns`. */
 void agent_schedule(sim_world *world, sim_process *process, sim_thread *thread, int64_t pause_ns);
 
+/* The thread ends while it holds a lock; another one takes its place. */
+void agent_die(sim_world *world, sim_process *process, sim_thread *thread);
+
 /* Asks the machine to close, as sneck_close does. */
 void agent_close_client(sim_world *world, sim_process *process);
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SIM_PROBES_MAX 64
+#define SIM_PROBES_MAX 96
 
 /* How one seed went. */
 typedef struct sim_outcome {
@@ -25,6 +25,9 @@ typedef struct sim_subject {
     void (*run)(void *world, uint64_t seed, bool tracing, sim_outcome *outcome_out);
     uint32_t probe_count; /* things that a batch must have seen at least once */
     const char *const *probe_texts;
+    uint32_t counted_probe; /* one of them that an ordinary test must have seen so often; 0 times: none */
+    uint64_t counted_min;
+    const char *counted_text; /* what that shows */
 } sim_subject;
 
 typedef struct sim_batch {

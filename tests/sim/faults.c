@@ -5,6 +5,7 @@
 #include "messages.h"
 #include "model_client.h"
 #include "oracle.h"
+#include "watchdog.h"
 
 #define RATE_PPM_MAX 50000
 #define OFFSET_NS_MAX (100 * SNK_NS_PER_S)
@@ -43,12 +44,12 @@ static void draw_faults(sim_random *random, sim_plan *plan)
     plan->news_lost = draw_chance(random, 1000);
     plan->news_repeated = draw_chance(random, 500);
     plan->id_fails = sim_random_chance(random, 200) ? 1 + sim_random_below(random, 400) : 0;
-    plan->denied = sim_random_chance(random, 150) ? 1 + sim_random_below(random, 200) : 0;
+    plan->denied = sim_random_chance(random, 250) ? 1 + sim_random_below(random, 200) : 0;
     plan->slow_wake = draw_chance(random, 700);
-    plan->every_ns[SIM_FAULT_PAUSE] = draw_every(random, 400, lease_ns, lease_ns * 8);
+    plan->every_ns[SIM_FAULT_PAUSE] = draw_every(random, 500, lease_ns / 2, lease_ns * 8);
     plan->every_ns[SIM_FAULT_CRASH] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
     plan->every_ns[SIM_FAULT_CLOSE] = draw_every(random, 250, lease_ns, lease_ns * 16);
-    plan->every_ns[SIM_FAULT_RESET] = draw_every(random, 350, lease_ns / 4, lease_ns * 8);
+    plan->every_ns[SIM_FAULT_RESET] = draw_every(random, 450, lease_ns / 8, lease_ns * 8);
     plan->every_ns[SIM_FAULT_OUTAGE] = draw_every(random, 250, lease_ns * 2, lease_ns * 16);
     plan->every_ns[SIM_FAULT_WIPE] = draw_every(random, 50, lease_ns * 4, lease_ns * 16);
     plan->every_ns[SIM_FAULT_RELOAD] = draw_every(random, 250, lease_ns / 4, lease_ns * 8);
@@ -58,6 +59,7 @@ static void draw_faults(sim_random *random, sim_plan *plan)
     plan->every_ns[SIM_FAULT_FORGE] = draw_every(random, 350, lease_ns / 16, lease_ns * 4);
     plan->every_ns[SIM_FAULT_INTERRUPT] = draw_every(random, 350, lease_ns / 8, lease_ns * 8);
     plan->every_ns[SIM_FAULT_SETTLE] = draw_every(random, 300, lease_ns / 8, lease_ns);
+    plan->every_ns[SIM_FAULT_WATCH] = draw_every(random, 400, lease_ns / 16, lease_ns);
 }
 
 void faults_draw_plan(sim_world *world)
@@ -79,6 +81,7 @@ void faults_draw_plan(sim_world *world)
     plan->unrenewed = draw_chance(random, 600);
     plan->nested = draw_chance(random, 1000);
     plan->mixed_terms = draw_chance(random, 400);
+    plan->reacquires = draw_chance(random, 1000);
     plan->deep = sim_random_chance(random, 10);
     plan->shared_owner = sim_random_chance(random, 250);
     plan->news_by_agent = sim_random_chance(random, 500);
@@ -135,6 +138,12 @@ static bool has_hold(const sim_world *world, const sim_process *process)
     return false;
 }
 
+static void note_injected(sim_world *world, const sim_process *process)
+{
+    if (has_hold(world, process))
+        sim_saw(world, SIM_PROBE_INJECTED);
+}
+
 static void push_restart(sim_world *world, const sim_process *process, int64_t pause_ns)
 {
     sim_push(world, world->now_ns + pause_ns,
@@ -149,6 +158,7 @@ static void pause_process(sim_world *world, sim_process *process)
     if (process->paused_until_ns > world->now_ns)
         return;
     process->paused_until_ns = world->now_ns + pause_ns;
+    note_injected(world, process);
     if (pause_ns > world->plan.lease_ns && has_hold(world, process))
         sim_saw(world, SIM_PROBE_PAUSED_PAST_LEASE);
     sim_record(world, "pause", sim_process_number(world, process), 0, (uint64_t)pause_ns, 0);
@@ -312,10 +322,13 @@ void faults_on_event(sim_world *world, const sim_event *event)
         close_process(world, process);
         break;
     case SIM_FAULT_RESET:
+        note_injected(world, process);
         if (process->up && process->paused_until_ns <= world->now_ns)
             client_reset(world, process);
         break;
     case SIM_FAULT_OUTAGE:
+        for (uint32_t i = 0; i < world->plan.process_count; i++)
+            note_injected(world, &world->processes[i]);
         world->outage_until_ns =
             world->now_ns + sim_random_octaves(&world->faults, SNK_NS_PER_MS, world->plan.lease_ns * 2);
         sim_record(world, "outage", 0, 0, (uint64_t)world->outage_until_ns, 0);
@@ -340,6 +353,9 @@ void faults_on_event(sim_world *world, const sim_event *event)
         break;
     case SIM_FAULT_SETTLE:
         settle_store(world);
+        break;
+    case SIM_FAULT_WATCH:
+        watchdog_look(world, process);
         break;
     case SIM_FAULT_COUNT:
         break;

@@ -45,9 +45,9 @@ void messages_haunt(sim_world *world)
     }
 }
 
-static sim_thread *find_seeker(sim_world *world, sim_process *process, uint32_t lock, const snk_id *claim)
+static sim_thread *find_seeker(sim_process *process, uint32_t lock, const snk_id *claim)
 {
-    for (uint32_t i = 0; i < world->plan.thread_count; i++) {
+    for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
         sim_thread *thread = &process->threads[i];
         if (thread->state == SIM_THREAD_WAITING && thread->lock == lock && thread->waiter.seek.state != SNK_SEEK_NONE &&
             snk_id_equal(&thread->waiter.seek.claim, claim))
@@ -81,7 +81,7 @@ void messages_arrive(sim_world *world, const sim_event *event)
         for (size_t i = 0; i < SNK_ID_BYTES; i++)
             grant.claim.bytes[i] = (uint8_t)sim_random_next(&world->faults);
     }
-    sim_thread *seeker = find_seeker(world, process, event->lock, &grant.claim);
+    sim_thread *seeker = find_seeker(process, event->lock, &grant.claim);
     bool granted = read_message(world, event, seeker != NULL, &grant);
     sim_record(world, granted ? "granted" : "news", event->process, event->lock, event->index, event->generation);
     if (world->plan.news_by_agent && seeker != NULL) {

@@ -7,6 +7,7 @@
 #include "faults.h"
 #include "messages.h"
 #include "oracle.h"
+#include "watchdog.h"
 
 #define TIMER_LATENESS_NS (50 * SNK_NS_PER_US)
 
@@ -113,7 +114,7 @@ static void send_request(sim_world *world, sim_process *process, uint32_t lock, 
     request->applied = false;
     request->process = (uint8_t)sim_process_number(world, process);
     request->lock = (uint8_t)lock;
-    request->thread = thread == NULL ? SIM_THREADS_MAX : (uint8_t)(thread - process->threads);
+    request->thread = thread == NULL ? SIM_AGENTS_MAX : (uint8_t)(thread - process->threads);
     request->references = 0;
     request->epoch = process->epoch;
     request->generation = thread == NULL ? 0 : thread->generation;
@@ -138,6 +139,19 @@ static void send_request(sim_world *world, sim_process *process, uint32_t lock, 
     } else {
         push_for_request(world, request, SIM_EVENT_REQUEST_ARRIVES, world->now_ns + way_ns);
     }
+}
+
+void client_check(sim_world *world, sim_process *process, uint32_t lock)
+{
+    const snk_hold *hold = process->machines[lock].hold;
+    snk_send send = {
+        .ask = SNK_ASK_RENEW,
+        .claim = hold->claim,
+        .lease_ns = SNK_CHECK_LEASE_NS,
+        .sent_at_ns = sim_local_now(world, process),
+        .check = true,
+    };
+    send_request(world, process, lock, &send, NULL, SIM_CHASES_MAX);
 }
 
 void client_on_request_arrives(sim_world *world, const sim_event *event)
@@ -257,7 +271,7 @@ static void note_for_waiters(sim_process *process, uint32_t lock, snk_answer_kin
 {
     bool taken = kind == SNK_ANSWER_BUSY;
     bool failure = kind == SNK_ANSWER_FAILED || kind == SNK_ANSWER_UNCERTAIN || kind == SNK_ANSWER_GONE;
-    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
+    for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
         sim_thread *thread = &process->threads[i];
         if (thread->state != SIM_THREAD_WAITING || thread->lock != lock)
             continue;
@@ -283,7 +297,7 @@ static void deliver(sim_world *world, sim_request *request, const snk_answer *an
     snk_event event = { .kind = SNK_EVENT_REPLY, .send = &request->send, .answer = answer };
     snk_actions actions;
     client_step(world, process, request->lock, &event, &actions);
-    if (request->thread == SIM_THREADS_MAX)
+    if (request->thread == SIM_AGENTS_MAX)
         return;
     sim_thread *thread = &process->threads[request->thread];
     if (thread->state == SIM_THREAD_PENDING && thread->generation == request->generation)
@@ -429,6 +443,7 @@ static void step_as(sim_world *world, sim_process *process, uint32_t lock, sim_t
     for (snk_waiter *waiter = actions->woken; waiter != NULL; waiter = waiter->next_woken)
         agent_wake(world, process, SNK_CONTAINER(waiter, sim_thread, waiter), false);
     free_holds(world, actions->freed);
+    watchdog_after_step(world, process, lock, actions, &before);
     arm_timer(world, process, lock);
     faults_after_step(world, process, lock);
     oracle_check_lock(world, lock);

@@ -20,6 +20,9 @@ void client_on_request_over(sim_world *world, const sim_event *event);
 void client_on_timer(sim_world *world, const sim_event *event);
 void client_on_chase(sim_world *world, const sim_event *event);
 
+/* Asks the store whether it still has the hold of this machine, as the watchdog does. */
+void client_check(sim_world *world, sim_process *process, uint32_t lock);
+
 /* How long something is on its way, and whether it gets lost: on one network for requests, answers and messages. */
 int64_t client_draw_way_ns(sim_world *world);
 bool client_is_lost(sim_world *world, uint32_t chance);

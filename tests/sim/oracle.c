@@ -12,9 +12,9 @@ static bool store_holder_is_live(const sim_world *world, uint32_t lock)
 }
 
 /* A claim of this process waits in the store, as far as the process knows: so somebody has the lock. */
-static bool is_queued(const sim_world *world, const sim_process *process, uint32_t lock)
+static bool is_queued(const sim_process *process, uint32_t lock)
 {
-    for (uint32_t i = 0; i < world->plan.thread_count; i++) {
+    for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
         const sim_thread *thread = &process->threads[i];
         const snk_seek *seek = &thread->waiter.seek;
         if (thread->state == SIM_THREAD_WAITING && thread->lock == lock && !thread->waiter.decided &&
@@ -57,7 +57,7 @@ static void note_others(sim_world *world, uint32_t lock)
         const snk_hold *hold = machine->hold;
         if (snk_deadline_peek(&machine->deadline) <= sim_local_now(world, process))
             hold = NULL;
-        bool queued = is_queued(world, process, lock);
+        bool queued = is_queued(process, lock);
         for (uint32_t j = 0; j < world->plan.thread_count; j++) {
             sim_thread *thread = &process->threads[j];
             if (thread->state != SIM_THREAD_WAITING || thread->lock != lock)
@@ -94,7 +94,7 @@ void oracle_before_step(sim_world *world, const sim_process *process, uint32_t l
         before_out->hold = *machine->hold;
     before_out->deadline_ns = snk_deadline_peek(&machine->deadline);
     before_out->state = machine->state;
-    for (uint32_t i = 0; i < world->plan.thread_count; i++)
+    for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++)
         before_out->seeks[i] = process->threads[i].waiter.seek;
 }
 
@@ -127,9 +127,15 @@ static const snk_hold *find_lost(const snk_machine *machine, const snk_id *claim
 static bool is_clear_answer(const snk_event *event, const oracle_before *before)
 {
     if (event->kind != SNK_EVENT_REPLY)
-        return false;
+        return event->kind == SNK_EVENT_REVOKE;
     bool own = snk_id_equal(&event->send->claim, &before->hold.claim);
     snk_answer_kind kind = event->answer->kind;
+    bool failed = kind == SNK_ANSWER_FAILED || kind == SNK_ANSWER_UNCERTAIN;
+    const snk_care *care = &before->hold.terms.care;
+    if (own && failed && !event->send->check && care->threshold == 1 && care->recovery == SNECK_RECOVER_RELEASE)
+        return true; /* that is what was asked for */
+    if (own && event->send->check && kind == SNK_ANSWER_HELD)
+        return event->answer->token_first != before->hold.token_first; /* of another grant than ours */
     /* That it waits is said of a claim that holds the lock if it was asked before the grant, or the grant was forgotten. */
     bool asked_after = event->send->sent_at_ns > before->hold.granted_at_ns;
     if (own)
@@ -153,11 +159,12 @@ static void check_loss(sim_world *world, const sim_process *process, uint32_t lo
         sim_violate(world, "I4", "the deadline had passed, and the hold went on");
     if (over && owned && !noted)
         sim_violate(world, "I4", "the deadline had passed, and nobody was told");
-    if (over && owned && lost == NULL && event->kind != SNK_EVENT_RELEASE)
+    if (over && owned && lost == NULL && event->kind != SNK_EVENT_RELEASE && event->kind != SNK_EVENT_OWNER_GONE)
         sim_violate(world, "I4", "a lost hold left no debt");
     if (noted && !over && !is_clear_answer(event, before))
         sim_violate(world, "S1", "lost before the deadline, without a clear answer");
-    if (!over && !same && lost == NULL && owned && event->kind != SNK_EVENT_RELEASE && event->kind != SNK_EVENT_CLOSE)
+    if (!over && !same && lost == NULL && owned && event->kind != SNK_EVENT_RELEASE && event->kind != SNK_EVENT_CLOSE &&
+        event->kind != SNK_EVENT_OWNER_GONE)
         sim_violate(world, "I4", "the hold went away and nobody released it");
     if (!over && same && snk_deadline_peek(&machine->deadline) < before->deadline_ns)
         sim_violate(world, "S2", "the deadline came nearer");
@@ -175,6 +182,27 @@ static void check_loss(sim_world *world, const sim_process *process, uint32_t lo
         sim_saw(world, SIM_PROBE_LOST_WHILE_IDLE);
     if (lost != NULL && lost->levels > 1)
         sim_saw(world, SIM_PROBE_LOST_NESTED);
+}
+
+/* How late somebody who runs may notice: a timer, and what else happens at the end of a pause. */
+#define LATENESS_NS (300 * SNK_NS_PER_US)
+
+void oracle_check_deadlines(sim_world *world)
+{
+    for (uint32_t i = 0; i < world->plan.process_count; i++) {
+        const sim_process *process = &world->processes[i];
+        for (uint32_t lock = 0; lock < world->plan.lock_count && process->up; lock++) {
+            const snk_machine *machine = &process->machines[lock];
+            int64_t deadline_ns = snk_deadline_peek(&machine->deadline);
+            if (machine->hold == NULL || deadline_ns <= 0)
+                continue;
+            int64_t runs_at_ns = sim_clock_true(&process->clock, deadline_ns);
+            if (runs_at_ns < process->paused_until_ns)
+                runs_at_ns = process->paused_until_ns;
+            if (world->now_ns > runs_at_ns + LATENESS_NS)
+                sim_violate(world, "I4", "a deadline has passed, and nobody noticed though the process runs");
+        }
+    }
 }
 
 /* ---- Decisions ---- */
@@ -328,12 +356,38 @@ static void check_decision(sim_world *world, sim_process *process, sim_thread *t
     }
 }
 
+/*
+ * What the watchdog acquired again is nobody's, until the owner that lost it has released its last level and asks; S3.
+ */
+static void check_reserve(sim_world *world, sim_process *process, uint32_t lock)
+{
+    sim_thread *rescuer = &process->threads[SIM_THREADS_MAX + lock];
+    snk_machine *machine = &process->machines[lock];
+    if (rescuer->state != SIM_THREAD_WAITING || !rescuer->waiter.decided || rescuer->noticed)
+        return;
+    rescuer->noticed = true;
+    if (rescuer->waiter.result.status != SNECK_OK)
+        return;
+    sim_saw(world, SIM_PROBE_RESERVED);
+    SNK_CONTAINER(machine->hold, sim_holding, hold)->state = SIM_HOLDING_TAKEN;
+    if (machine->hold->reserved_for != rescuer->owner || machine->hold->owner != 0)
+        sim_violate(world, "S3", "what was acquired again became somebody's without being asked for");
+}
+
 /* ---- Steps ---- */
 
 static const char *const step_names[] = {
-    [SNK_EVENT_ASK] = "step ask",         [SNK_EVENT_RESUME] = "step resume", [SNK_EVENT_GIVE_UP] = "step give up",
-    [SNK_EVENT_RELEASE] = "step release", [SNK_EVENT_EXTEND] = "step extend", [SNK_EVENT_REPLY] = "step reply",
-    [SNK_EVENT_NEWS] = "step news",       [SNK_EVENT_TIMER] = "step timer",   [SNK_EVENT_INTERRUPT] = "step interrupt",
+    [SNK_EVENT_ASK] = "step ask",
+    [SNK_EVENT_RESUME] = "step resume",
+    [SNK_EVENT_GIVE_UP] = "step give up",
+    [SNK_EVENT_RELEASE] = "step release",
+    [SNK_EVENT_EXTEND] = "step extend",
+    [SNK_EVENT_REPLY] = "step reply",
+    [SNK_EVENT_NEWS] = "step news",
+    [SNK_EVENT_TIMER] = "step timer",
+    [SNK_EVENT_INTERRUPT] = "step interrupt",
+    [SNK_EVENT_REVOKE] = "step revoke",
+    [SNK_EVENT_OWNER_GONE] = "step dead",
     [SNK_EVENT_CLOSE] = "step close",
 };
 
@@ -408,8 +462,8 @@ static void check_news(sim_world *world, const sim_process *process, uint32_t lo
             sim_violate(world, "I14", "a message led to more than a question");
 }
 
-static void check_sends(sim_world *world, const sim_process *process, uint32_t lock, const snk_actions *actions,
-                        const oracle_before *before)
+static void check_sends(sim_world *world, const sim_process *process, uint32_t lock, const snk_event *event,
+                        const snk_actions *actions, const oracle_before *before)
 {
     for (uint32_t i = 0; i < actions->send_count; i++) {
         const snk_send *send = &actions->sends[i];
@@ -422,8 +476,10 @@ static void check_sends(sim_world *world, const sim_process *process, uint32_t l
             sim_violate(world, "S1", "a lease does not count from before its request left");
         /* A renewal in flight may have prolonged a lost claim; until its lease is over by every clock it stays. */
         int64_t over_ns = before->deadline_ns + before->hold.terms.lease_ns / SNK_DRIFT_DIVISOR + SNK_MARGIN_NS;
-        if (send->chase && before->had_hold && before->deadline_ns > 0 && before->deadline_ns <= before->now_ns &&
-            snk_id_equal(&send->claim, &before->hold.claim) && send->not_before_ns < over_ns)
+        bool given_up = event->kind == SNK_EVENT_REPLY && before->deadline_ns > before->now_ns;
+        if (send->chase && before->had_hold && before->deadline_ns > 0 &&
+            (before->deadline_ns <= before->now_ns || given_up) && snk_id_equal(&send->claim, &before->hold.claim) &&
+            send->not_before_ns < over_ns)
             sim_violate(world, "S1", "a lost claim is released before its lease is over by every clock");
         if (send->ask != SNK_ASK_ACQUIRE)
             continue;
@@ -467,12 +523,26 @@ static void note_probes(sim_world *world, const sim_process *process, uint32_t l
                         const snk_actions *actions, const oracle_before *before)
 {
     const snk_machine *machine = &process->machines[lock];
-    bool was_idle = before->had_hold && before->hold.owner == 0;
+    bool was_idle = before->had_hold && before->hold.owner == 0 && before->hold.reserved_for == 0;
+    bool was_reserved = before->had_hold && before->hold.reserved_for != 0;
     bool was_offer = before->had_hold && before->hold.renewal.is_offer;
     if (was_offer && is_same_hold(machine, before) && !machine->hold->renewal.is_offer)
         sim_saw(world, SIM_PROBE_CONFIRMED);
     if (was_offer && machine->hold == NULL && event->kind == SNK_EVENT_RELEASE && machine->releasing > 0)
         sim_saw(world, SIM_PROBE_RELEASED_UNCONFIRMED);
+    if (was_reserved && is_same_hold(machine, before) && machine->hold->owner == before->hold.reserved_for)
+        sim_saw(world, SIM_PROBE_ADOPTED);
+    else if (was_reserved && is_same_hold(machine, before) && machine->hold->owner != 0)
+        sim_violate(world, "S3", "what was acquired again went to another owner");
+    if (was_reserved && machine->hold == NULL && event->kind == SNK_EVENT_TIMER)
+        sim_saw(world, SIM_PROBE_RESERVE_LAPSED);
+    if (event->kind == SNK_EVENT_REVOKE && has_note(actions, SNECK_EVENT_LOST))
+        sim_saw(world, SIM_PROBE_REVOKED);
+    if (event->kind == SNK_EVENT_REPLY && event->send->check && has_note(actions, SNECK_EVENT_LOST))
+        sim_saw(world, SIM_PROBE_CHECK_FOUND_LOSS);
+    for (uint32_t i = 0; i < actions->note_count; i++)
+        if (actions->notes[i].kind == SNECK_EVENT_LOST && actions->notes[i].cause == SNECK_CAUSE_GIVEN_UP)
+            sim_saw(world, SIM_PROBE_GIVEN_UP);
     if (has_note(actions, SNECK_EVENT_RENEWAL_FAILED))
         sim_saw(world, SIM_PROBE_RENEWAL_FAILED);
     if (machine->hold != NULL && is_same_hold(machine, before) && machine->hold->token != before->hold.token) {
@@ -496,7 +566,7 @@ void oracle_after_step(sim_world *world, sim_process *process, uint32_t lock, co
     if (!snk_machine_is_sound(&process->machines[lock]))
         sim_violate(world, "SOUND", "the machine is not sound after a step");
     check_loss(world, process, lock, event, actions, before);
-    check_sends(world, process, lock, actions, before);
+    check_sends(world, process, lock, event, actions, before);
     if (event->kind == SNK_EVENT_NEWS || event->kind == SNK_EVENT_RESUME)
         check_news(world, process, lock, event, actions, before);
     if (event->kind == SNK_EVENT_REPLY)
@@ -508,6 +578,7 @@ void oracle_after_step(sim_world *world, sim_process *process, uint32_t lock, co
         if (thread->state == SIM_THREAD_WAITING && thread->lock == lock && thread->waiter.decided)
             check_decision(world, process, thread, before);
     }
+    check_reserve(world, process, lock);
     sim_record(world, step_names[event->kind], sim_process_number(world, process), lock, process->machines[lock].state,
                actions->send_count);
 }

@@ -11,7 +11,7 @@ typedef struct oracle_before {
     snk_hold hold;
     int64_t deadline_ns;
     uint32_t state;
-    snk_seek seeks[SIM_THREADS_MAX]; /* of the threads that wait for this lock */
+    snk_seek seeks[SIM_AGENTS_MAX]; /* of the threads that wait for this lock */
 } oracle_before;
 
 void oracle_before_step(sim_world *world, const sim_process *process, uint32_t lock, const snk_event *event,
@@ -23,6 +23,9 @@ void oracle_told(sim_world *world, const sim_request *request, const snk_answer 
 /* After the step, before its sends are carried out. */
 void oracle_after_step(sim_world *world, sim_process *process, uint32_t lock, const snk_event *event,
                        const snk_actions *actions, const oracle_before *before);
+
+/* At each event: whoever runs has noticed the end of each of its holds. */
+void oracle_check_deadlines(sim_world *world);
 
 /* What is true of a lock between events: exclusion, no orphans. */
 void oracle_check_lock(sim_world *world, uint32_t lock);

@@ -119,7 +119,8 @@ static void check_held_answer(sim_world *world, const model_lock *before, const 
         sim_violate(world, "S2", "held is answered, and another claim holds the lock");
     if (after->holder.expires_at_ns < now_ns + send->lease_ns)
         sim_violate(world, "S2", "held is answered without the full lease");
-    if (entry != NULL && after->holder.expires_at_ns < entry->expires_at_ns)
+    /* A claim that waited, and is granted by this, has had no lease of the lock so far. */
+    if (entry == &before->holder && after->holder.expires_at_ns < entry->expires_at_ns)
         sim_violate(world, "S2", "a renewal shortened the lease");
     if (answer->token_first != after->token_first || answer->token_last != after->token_last)
         sim_violate(world, "I1", "the tokens of the answer are not those of the grant");
@@ -227,7 +228,7 @@ static bool is_cared_for(const sim_world *world, const sim_claim *claim)
     const snk_machine *machine = &process->machines[claim->lock];
     if (machine->hold != NULL && snk_id_equal(&machine->hold->claim, &claim->id))
         return true;
-    for (uint32_t i = 0; i < world->plan.thread_count; i++) {
+    for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
         const sim_thread *thread = &process->threads[i];
         if (thread->state == SIM_THREAD_WAITING && thread->lock == claim->lock && !thread->waiter.decided &&
             thread->waiter.seek.state != SNK_SEEK_NONE && snk_id_equal(&thread->waiter.seek.claim, &claim->id))
@@ -320,7 +321,7 @@ void oracle_write(sim_world *world, sim_thread *thread, uint64_t token)
 static bool somebody_waits(const sim_world *world, uint32_t lock)
 {
     for (uint32_t i = 0; i < world->plan.process_count; i++)
-        for (uint32_t j = 0; j < world->plan.thread_count; j++) {
+        for (uint32_t j = 0; j < SIM_AGENTS_MAX; j++) {
             const sim_thread *thread = &world->processes[i].threads[j];
             if (world->processes[i].up && world->processes[i].paused_until_ns < world->now_ns &&
                 thread->state == SIM_THREAD_WAITING && thread->lock == lock && !thread->waiter.decided)
@@ -332,7 +333,7 @@ static bool somebody_waits(const sim_world *world, uint32_t lock)
 void oracle_check_progress(sim_world *world)
 {
     /* The longest pause between two looks, one request that went unanswered before, and a good measure. */
-    int64_t take_up_ns = world->plan.latency_ns * 16 + 40 * SNK_NS_PER_MS;
+    int64_t take_up_ns = world->plan.latency_ns * 16 + 40 * SNK_NS_PER_MS + SNK_OFFER_NS / SNK_CONFIRM_DIVISOR;
     int64_t bound_ns = world->plan.lease_ns * 2 + world->plan.timeout_ns * 2 + 3 * SNK_NS_PER_S;
     for (uint32_t lock = 0; lock < world->plan.lock_count; lock++) {
         sim_ledger *ledger = &world->ledgers[lock];

@@ -58,7 +58,15 @@
     X(CONFIRMED, "offer confirmed by a renewal")                                                                       \
     X(RELEASED_UNCONFIRMED, "hold released before its offer was confirmed")                                            \
     X(RESTARTED, "store restarted with its data")                                                                      \
-    X(ROLLED_BACK, "store restarted with older data")
+    X(ROLLED_BACK, "store restarted with older data")                                                                  \
+    X(RESERVED, "lost lock acquired again by the watchdog")                                                            \
+    X(ADOPTED, "lock acquired again taken over by its owner")                                                          \
+    X(RESERVE_LAPSED, "lock acquired again, for which nobody came, given back")                                        \
+    X(REVOKED, "hold ended by the watchdog")                                                                           \
+    X(CHECK_FOUND_LOSS, "loss found by a look of the watchdog")                                                        \
+    X(OWNER_DIED, "owner died with a lock held")                                                                       \
+    X(GIVEN_UP, "hold given up at the first failed renewal")                                                           \
+    X(INJECTED, "pause, cut or freeze of somebody who held a lock")
 
 #define SIM_PROBE_NAME(name, text) SIM_PROBE_##name,
 typedef enum sim_probe {

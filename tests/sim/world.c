@@ -55,7 +55,7 @@ static bool draw_id(void *context, snk_id *id_out)
     sim_world *world = process->world;
     if (world->phase == SIM_PHASE_FAULTS && sim_random_chance(&world->faults, world->plan.id_fails)) {
         sim_saw(world, SIM_PROBE_NO_ID);
-        for (uint32_t i = 0; i < SIM_THREADS_MAX; i++)
+        for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++)
             process->threads[i].saw_failure = true;
         return false;
     }
@@ -119,10 +119,11 @@ void sim_process_start(sim_world *world, sim_process *process)
         process->armed_at_ns[lock] = SNK_NEVER_NS;
         process->timer_generation[lock]++;
     }
-    for (uint32_t i = 0; i < SIM_THREADS_MAX; i++) {
+    for (uint32_t i = 0; i < SIM_AGENTS_MAX; i++) {
         sim_thread *thread = &process->threads[i];
         thread->waiter = (snk_waiter){ 0 };
-        thread->owner = i == 1 && world->plan.shared_owner ? process->owners_made : ++process->owners_made;
+        if (i < SIM_THREADS_MAX)
+            thread->owner = i == 1 && world->plan.shared_owner ? process->owners_made : ++process->owners_made;
         thread->state = i < world->plan.thread_count ? SIM_THREAD_IDLE : SIM_THREAD_DONE;
         thread->levels = 0;
         thread->has_read = false;
@@ -251,6 +252,7 @@ static bool advance(sim_world *world)
     world->now_ns = event.at_ns;
     if (put_off(world, &event))
         return true;
+    oracle_check_deadlines(world);
     world->event_count++;
     if (world->event_count > EVENTS_MAX)
         sim_violate(world, "I6", "more than %d events: something runs hot", EVENTS_MAX);
@@ -356,4 +358,7 @@ const sim_subject sim_subject_one_store = {
     .run = run_seed,
     .probe_count = SIM_PROBE_COUNT,
     .probe_texts = probe_texts,
+    .counted_probe = SIM_PROBE_INJECTED,
+    .counted_min = 10000,
+    .counted_text = "pauses, cuts and freezes: no call says held after the deadline, and the loss is told in time",
 };

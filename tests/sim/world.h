@@ -25,6 +25,8 @@
 #define SIM_PROCESSES_MAX 4
 #define SIM_THREADS_MAX 4
 #define SIM_LOCKS_MAX MODEL_LOCKS_MAX
+/* Behind the threads of a process stand the rescuers of its watchdog, one for each lock. */
+#define SIM_AGENTS_MAX (SIM_THREADS_MAX + SIM_LOCKS_MAX)
 #define SIM_CLAIMS_MAX 4096
 #define SIM_REQUESTS_MAX 1024
 #define SIM_CHASES_MAX 256
@@ -66,6 +68,7 @@ typedef enum sim_fault {
     SIM_FAULT_FORGE,
     SIM_FAULT_INTERRUPT,
     SIM_FAULT_SETTLE, /* not a fault: the store trims what is over by itself */
+    SIM_FAULT_WATCH,  /* the watchdog of a process looks at a hold, ends it, or finds its owner dead */
     SIM_FAULT_COUNT
 } sim_fault;
 
@@ -93,6 +96,7 @@ typedef struct sim_plan {
     uint32_t unrenewed;
     uint32_t nested;
     uint32_t mixed_terms;
+    uint32_t reacquires;
     bool deep;          /* somebody goes down to 255 levels */
     bool shared_owner;  /* the first two threads of each process are one owner */
     bool news_by_agent; /* news reach the waiting thread, not the machine */
@@ -166,7 +170,7 @@ typedef struct sim_request {
     bool applied;
     uint8_t process;
     uint8_t lock;
-    uint8_t thread;     /* whose release or extend it is; SIM_THREADS_MAX: nobody's */
+    uint8_t thread;     /* whose release or extend it is; SIM_AGENTS_MAX: nobody's */
     uint8_t references; /* events that name it */
     uint32_t epoch;
     uint32_t generation;
@@ -188,7 +192,7 @@ typedef struct sim_process {
     snk_machine machines[SIM_LOCKS_MAX];
     int64_t armed_at_ns[SIM_LOCKS_MAX]; /* true time of the timer event that is on its way */
     uint32_t timer_generation[SIM_LOCKS_MAX];
-    sim_thread threads[SIM_THREADS_MAX];
+    sim_thread threads[SIM_AGENTS_MAX];
     uint64_t owners_made;
     sim_holding holdings[SIM_HOLDINGS_MAX];
 } sim_process;
@@ -296,6 +300,11 @@ uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread);
 /* An invariant does not hold. The first one of a seed counts. */
 void sim_violate(sim_world *world, const char *invariant, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+static inline bool sim_is_rescuer(const sim_process *process, const sim_thread *thread)
+{
+    return thread >= process->threads + SIM_THREADS_MAX;
+}
 
 static inline void sim_saw(sim_world *world, sim_probe probe)
 {

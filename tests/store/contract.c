@@ -158,7 +158,7 @@ static void test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold(void **stat
 {
     clients *world = *state;
     snk_id holder = test_id();
-    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 30 }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500 }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
     await_free(world->c, "x");
     expect(test_renew(world->b, "x", &waiter, TEST_LEASE_MS), SNK_ANSWER_HELD);

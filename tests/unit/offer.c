@@ -3,6 +3,7 @@
 
 #define RUN UINT64_C(77)
 #define LIFE_NS SNK_OFFER_NS
+#define CONFIRM_NS (LIFE_NS / SNK_CONFIRM_DIVISOR)
 
 static void reply_queued(world *w, snk_send send, uint64_t run)
 {
@@ -51,7 +52,7 @@ static void test_a_waiter_starts_with_what_it_was_granted(void **state)
     assert_started(w, &waiter, since_ns);
     assert_int_equal(waiter.token, 500);
     assert_int_equal(w->machine.hold->token_last, 503);
-    assert_true(w->machine.timer_at_ns == w->now_ns + SNK_CONFIRM_NS);
+    assert_true(w->machine.timer_at_ns == w->now_ns + CONFIRM_NS);
 }
 
 static void test_the_waiting_thread_may_bring_the_grant_itself(void **state)
@@ -70,7 +71,7 @@ static void test_an_offer_is_confirmed_and_then_held_for_the_lease(void **state)
     snk_waiter waiter = asker(w, 1);
     wait_in_queue(w, &waiter);
     hear(w, grant_to(&waiter));
-    w->now_ns += SNK_CONFIRM_NS;
+    w->now_ns += CONFIRM_NS;
     step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
     snk_send renew = only_send(w, SNK_ASK_RENEW);
     assert_true(renew.lease_ns == LEASE_NS);
@@ -116,7 +117,7 @@ static void test_a_hold_may_end_before_it_is_confirmed(void **state)
     wait_in_queue(w, &waiter);
     snk_id claim = waiter.seek.claim;
     hear(w, grant_to(&waiter));
-    w->now_ns += SNK_CONFIRM_NS;
+    w->now_ns += CONFIRM_NS;
     step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
     snk_send renew = only_send(w, SNK_ASK_RENEW);
     release(w, 1);
@@ -274,7 +275,7 @@ static void test_nobody_starts_who_has_levels_of_a_lost_hold(void **state)
     snk_grant grant = grant_to(&second);
     hear(w, grant_to(&first));
     assert_decided(&first, SNECK_OK);
-    w->now_ns += SNK_CONFIRM_NS;
+    w->now_ns += CONFIRM_NS;
     step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
     reply(w, only_send(w, SNK_ASK_RENEW), SNK_ANSWER_GONE);
     hear(w, grant);

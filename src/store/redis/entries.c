@@ -138,5 +138,6 @@ bool snk_entry_read_log(const redisReply *entry, snk_log_entry *out)
         .owner = words[3],
         .text = words[5],
     };
+    out->since_ms = strtoll(words[4], NULL, 10);
     return true;
 }

@@ -36,6 +36,7 @@ bool snk_entry_read_waiter(const redisReply *entry, snk_waiter_entry *waiter);
 
 typedef struct snk_log_entry {
     sneck_incident incident; /* its texts point into `text` */
+    int64_t since_ms;
     char text[SNK_ENTRY_SIZE];
 } snk_log_entry;
 bool snk_entry_read_log(const redisReply *entry, snk_log_entry *out);

@@ -81,10 +81,13 @@ static void show_log(const redisReply *reply, snk_view *view)
         snk_log_entry entry;
         if (!snk_entry_read_log(log->element[i], &entry))
             continue;
-        /* The last one may be the present hold, which is shown already, or one that ended with its lease unseen. */
+        /* Nobody wrote down how it ended: it is the present hold, which is shown already, or has ended with its lease. */
         bool is_open = strcmp(entry.incident.kind, "acquired") == 0;
         if (is_open && view->info.held && entry.incident.token == view->info.token)
             continue;
+        snk_log_entry next;
+        if (is_open && i + 1 < log->elements && snk_entry_read_log(log->element[i + 1], &next))
+            entry.incident.time_ms = next.since_ms;
         if (is_open)
             entry.incident.kind = "expired";
         snk_view_incident(view, &entry.incident);

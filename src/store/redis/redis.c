@@ -32,9 +32,14 @@ static const snk_store_ops redis_ops = {
     .scheme = "redis",
     .submit = snk_redis_store_submit,
     .wait = snk_redis_store_wait,
+    .rouse = snk_redis_store_rouse,
     .inspect = snk_redis_store_inspect,
     .list = snk_redis_store_list,
     .break_hold = snk_redis_store_break,
+    .check = snk_redis_store_check,
+    .probe = snk_redis_store_probe,
+    .describe = snk_redis_store_describe,
+    .reconnect = snk_redis_store_reconnect,
     .close = close_store,
     .abandon = abandon,
 };
@@ -59,6 +64,8 @@ static snk_redis_store *new_store(const snk_store_config *config)
     store->retry_ns = config->retry_ns > 0 ? config->retry_ns : SNK_RETRY_MS_DEFAULT * SNK_NS_PER_MS;
     store->bell.news = config->news;
     store->bell.news_context = config->news_context;
+    store->link = config->link;
+    store->link_context = config->link_context;
     store->log = config->log;
     store->log_context = config->log_context;
     return store;

@@ -38,6 +38,8 @@ typedef struct snk_redis_store {
     char where[128]; /* the server, for messages */
     snk_redis_options options;
     int64_t retry_ns;
+    snk_link_fn link;
+    void *link_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
     snk_redis *redis; /* owned */
@@ -75,6 +77,7 @@ void snk_announcement_make(const snk_redis_store *store, const char *name, snk_a
 snk_redis_listener snk_wake_listener(snk_redis_store *store);
 bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected,
                           int64_t until_ns);
+bool snk_redis_store_rouse(snk_store *base, const _Atomic uint32_t *word);
 
 typedef enum snk_wake_hearing {
     SNK_WAKE_HEARS,  /* it has been listening since before the claim waited */
@@ -86,6 +89,12 @@ typedef enum snk_wake_hearing {
 snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign, bool may_wait);
 /* It does no more. */
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim);
+
+/* watch.c: what the watchdog asks */
+void snk_redis_store_check(snk_store *base, snk_call *call);
+sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
+void snk_redis_store_describe(snk_store *base, snk_store_state *state_out);
+void snk_redis_store_reconnect(snk_store *base);
 
 /* look.c */
 sneck_status snk_redis_store_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);

@@ -27,7 +27,19 @@ static void public_channel(const char *name, char channel[SNK_CHANNEL_SIZE])
 
 bool snk_redis_store_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
 {
-    return snk_bell_wait(&snk_redis_store_of(base)->bell, ticket, word, expected, until_ns);
+    snk_redis_store *store = snk_redis_store_of(base);
+    if (store->bell.news == NULL)
+        return snk_bell_wait(&store->bell, ticket, word, expected, until_ns);
+    /* A thread that waits for any claim has other things to do as well, and leaves receiving to others. */
+    snk_redis_nap nap = { .word = word, .expected = expected, .until_ns = until_ns, .may_receive = ticket != 0 };
+    if (until_ns == SNK_NEVER_NS || until_ns > snk_now_ns())
+        snk_redis_sleep(store->redis, &nap);
+    return false;
+}
+
+bool snk_redis_store_rouse(snk_store *base, const _Atomic uint32_t *word)
+{
+    return snk_redis_rouse(snk_redis_store_of(base)->redis, word);
 }
 
 /* The name of the lock whose public channel this is; false when it is none. */
@@ -111,8 +123,17 @@ static void on_connected(void *context, snk_redis_lane lane, snk_redis_run run, 
 {
     (void)run;
     snk_redis_store *store = context;
+    if (again && lane == SNK_REDIS_SHARED && store->link != NULL)
+        store->link(store->link_context, true, "");
     if (again && lane == SNK_REDIS_SHARED)
         snk_waiting_tell(&store->waiting, NULL, snk_bell_ring, &store->bell);
+}
+
+static void on_disconnected(void *context, snk_redis_lane lane, const sneck_error *why)
+{
+    const snk_redis_store *store = context;
+    if (lane == SNK_REDIS_SHARED && store->link != NULL)
+        store->link(store->link_context, false, why->message);
 }
 
 static void on_log(void *context, sneck_log_level level, const char *text)
@@ -128,6 +149,7 @@ snk_redis_listener snk_wake_listener(snk_redis_store *store)
         .message = on_message,
         .subscribed = on_subscribed,
         .connected = on_connected,
+        .disconnected = on_disconnected,
         .log = on_log,
         .context = store,
     };

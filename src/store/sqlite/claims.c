@@ -21,7 +21,7 @@ static void answer_queued(snk_sqlite *store, const snk_claim_row *before, const 
     answer->run = store->sidecar->generation;
     answer->ticket = snk_ticket_make(store, &send->claim, &before->record.stamp);
     answer->look_after_ns = remaining_ns < send->lease_ns / 3 ? remaining_ns : send->lease_ns / 3;
-    snk_crowd_look_often(before, answer);
+    snk_crowd_watch(store, before, send, answer);
 }
 
 static bool join_queue(snk_sqlite *store, snk_lock_row *row, const snk_claim *claim, snk_answer *answer)

@@ -151,18 +151,31 @@ static bool forget_signals(everybody *all)
     return !is_condition || all->row->count == 0 || snk_lock_set_count(all->store, all->row, 0);
 }
 
+/* Tells one that waits to look, because it has somebody else to watch from now on. */
+static void tell(const everybody *all, size_t index)
+{
+    if (index < all->count && !holds(&all->claims[index]))
+        snk_add_wake(all->store, &all->claims[index].record.stamp, &all->claims[index].record.claim);
+}
+
 static bool settle(everybody *all)
 {
+    all->store->tells_strangers = true;
     if (!end_what_is_over(all))
         return false;
-    for (size_t i = first_waiting(all); i < all->count; i++) {
+    size_t first = first_waiting(all);
+    size_t next = first;
+    for (; next < all->count; next++) {
         snk_crowd crowd = crowd_of(all);
-        snk_grip grip = grip_of(&all->claims[i]);
+        snk_grip grip = grip_of(&all->claims[next]);
         if (!snk_crowd_allows(&crowd, &grip, false))
             break;
-        if (!offer(all, &all->claims[i]))
+        if (!offer(all, &all->claims[next]))
             return false;
     }
+    /* Who waits next watched the last of those alone; now there are others, too. */
+    if (next > first && next > 1)
+        tell(all, next);
     return forget_signals(all);
 }
 
@@ -192,9 +205,27 @@ static void answer_held(const snk_claim_row *claim, snk_answer *answer)
     answer->units = claim->record.units;
 }
 
-void snk_crowd_look_often(const snk_claim_row *before, snk_answer *answer)
+typedef struct watching {
+    snk_sqlite *store;
+    bool all_fit;
+} watching;
+
+static bool watch_holder(void *context, const snk_claim_row *claim)
 {
-    if (holds(before) && before->record.mode != SNK_MODE_EXCLUSIVE && answer->look_after_ns > LOOK_OFTEN_NS)
+    watching *self = context;
+    if (holds(claim))
+        self->all_fit = snk_watch(self->store, &claim->record.stamp) && self->all_fit;
+    return holds(claim);
+}
+
+void snk_crowd_watch(snk_sqlite *store, const snk_claim_row *before, const snk_send *send, snk_answer *answer)
+{
+    if (!holds(before) || before->record.mode == SNK_MODE_EXCLUSIVE)
+        return;
+    watching self = { .store = store, .all_fit = true };
+    bool read = snk_claims_read(store, watch_holder, &self);
+    answer->ticket = snk_ticket_make_many(store, &send->claim);
+    if (!(read && self.all_fit) && answer->look_after_ns > LOOK_OFTEN_NS)
         answer->look_after_ns = LOOK_OFTEN_NS;
 }
 
@@ -212,7 +243,7 @@ static void answer_queued(const everybody *all, size_t index, const snk_send *se
     int64_t remaining_ns = before->expires_ns - store->now_ns + SNK_NS_PER_MS;
     if (remaining_ns < answer->look_after_ns)
         answer->look_after_ns = remaining_ns;
-    snk_crowd_look_often(before, answer);
+    snk_crowd_watch(store, before, send, answer);
 }
 
 static bool grant(everybody *all, const snk_claim *claim, size_t beside, snk_answer *answer)
@@ -288,13 +319,6 @@ static bool leave_tombstone(everybody *all, const snk_send *send)
            snk_tombstone_add(all->store, all->row, &send->claim, snk_time_add(all->store->now_ns, life_ns));
 }
 
-/* Whoever is behind it has somebody else to watch from now on. */
-static void tell_next(const everybody *all, size_t index)
-{
-    if (index < all->count && !holds(&all->claims[index]))
-        snk_add_wake(all->store, &all->claims[index].record.stamp, &all->claims[index].record.claim);
-}
-
 static bool do_release(everybody *all, const snk_send *send, snk_answer *answer)
 {
     answer->kind = SNK_ANSWER_GONE;
@@ -306,7 +330,7 @@ static bool do_release(everybody *all, const snk_send *send, snk_answer *answer)
     answer->kind = SNK_ANSWER_DONE;
     if (!end_claim(all, index, !send->ends_hold))
         return false;
-    tell_next(all, index);
+    tell(all, index);
     return settle(all);
 }
 

@@ -19,7 +19,7 @@ bool snk_crowd_used(snk_sqlite *store, const snk_lock_row *row, int64_t *used_ou
 /* How many wait. */
 bool snk_crowd_waiting(snk_sqlite *store, int64_t *waiting_out);
 
-/* Only one other client's death is watched for; behind a holder that is not alone, others may die unheard. */
-void snk_crowd_look_often(const snk_claim_row *before, snk_answer *answer);
+/* For the first of those who wait, behind a holder that need not be alone: it hears when any of them dies. */
+void snk_crowd_watch(snk_sqlite *store, const snk_claim_row *before, const snk_send *send, snk_answer *answer);
 
 #endif

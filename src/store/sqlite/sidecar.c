@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -211,13 +212,32 @@ void snk_sidecar_close(snk_sidecar *sidecar, bool abandon)
     free(sidecar);
 }
 
+void snk_sidecar_tell_all(snk_sidecar *sidecar)
+{
+    for (uint32_t i = 0; i < SNK_SIDECAR_SLOTS; i++) {
+        snk_slot *slot = &sidecar->file->slots[i];
+        /* Nobody has had it, or who had it died: then nobody waits there. */
+        if ((atomic_load(&slot->client[0]) | atomic_load(&slot->client[1])) == 0 ||
+            (atomic_load(snk_slot_life_word(slot)) & FUTEX_OWNER_DIED) != 0)
+            continue;
+        for (uint32_t word = 0; word < SNK_SIDECAR_WORDS; word++) {
+            (void)atomic_fetch_add(&slot->words[word], 1);
+            snk_futex_wake(&slot->words[word], INT32_MAX, true);
+        }
+    }
+}
+
 bool snk_sidecar_lock_writer(snk_sidecar *sidecar, int64_t limit_ns)
 {
     int result = snk_mutex_lock_until(&sidecar->file->writer, limit_ns);
-    /* Its last owner died in the middle; what it left in the database is rolled back by SQLite. */
-    if (result == EOWNERDEAD)
-        result = pthread_mutex_consistent(&sidecar->file->writer);
-    return result == 0;
+    if (result != EOWNERDEAD)
+        return result == 0;
+    /*
+     * Its last owner died in the middle. What it left in the database is rolled back by SQLite; but if it died after
+     * the commit, those whom it has granted something may not know.
+     */
+    snk_sidecar_tell_all(sidecar);
+    return pthread_mutex_consistent(&sidecar->file->writer) == 0;
 }
 
 void snk_sidecar_unlock_writer(snk_sidecar *sidecar)

@@ -31,6 +31,7 @@
 #define SNK_SIDECAR_GRANTS 4
 #define SNK_SIDECAR_LIVENESS 4096
 #define SNK_SLOT_NONE 0x7FFU /* as it fits into a ticket */
+#define SNK_SLOT_MANY 0x7FEU /* the same: not one, but everybody in snk_sqlite.watched */
 
 /* A claim uses the note of its hash. */
 typedef struct snk_grant_note {
@@ -89,6 +90,9 @@ static inline snk_slot *snk_sidecar_slot(const snk_sidecar *sidecar)
 {
     return &sidecar->file->slots[sidecar->slot];
 }
+
+/* Tells all who wait, whatever for: they look, and find what they were not told. */
+void snk_sidecar_tell_all(snk_sidecar *sidecar);
 
 /* Waits for the turn to write, until `limit_ns` of CLOCK_MONOTONIC. False: not ours, SQLite's own lock must do. */
 bool snk_sidecar_lock_writer(snk_sidecar *sidecar, int64_t limit_ns);

@@ -27,10 +27,10 @@
 
 /* How long a thread waits for the store's mutex and the writer mutex together. SQLite's busy timeout comes behind it. */
 #define SNK_TURN_WAIT_NS (2 * SNK_NS_PER_S)
-/* Clients whose death a wait without a ticket hears of. */
+/* Clients whose death a wait for more than one of them hears of. */
 #define SNK_WATCHED_MAX 20
 #define SNK_RESOURCE_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
-/* Each request grants at most one claim and tells at most one successor. What does not fit finds out by its next look. */
+/* Beside a crowd, a request grants at most one claim and tells one successor. When more do not fit, all are told. */
 #define SNK_WAKES_MAX ((size_t)2 * SNK_RENEW_BATCH_MAX)
 
 /* What to tell once the transaction is committed. */
@@ -68,6 +68,9 @@ typedef struct snk_sqlite {
     int64_t wall_us;
     char resource[SNK_RESOURCE_SIZE];         /* the lock that is being dealt with: prefix and name */
     uint32_t words_before[SNK_SIDECAR_WORDS]; /* our words before the transaction began */
+    uint32_t deaths_before;                   /* the same of `deaths` */
+    bool tells_strangers;                     /* to whom our death would be no reason to look */
+    bool tells_all;                           /* not all wakes fitted */
     size_t wake_count;
     snk_wake wakes[SNK_WAKES_MAX];
 
@@ -75,10 +78,13 @@ typedef struct snk_sqlite {
     snk_sidecar *sidecar; /* changed under mutex and gate, read under either; holders of a reference need neither */
     snk_sidecar *adopted; /* under gate: whose life mutex a thread of the client has; NULL: none */
 
-    /* For waits without a ticket: what they have reported, and whom claims of this client watch (see wait.c). */
-    _Atomic uint32_t words_seen[SNK_SIDECAR_WORDS];
+    /* Whom claims of this client watch (see wait.c), and how many of them have died. */
     _Atomic uint32_t watched[SNK_WATCHED_MAX];
     _Atomic bool watches_too_many; /* somebody did not fit into it: look each retry_ns */
+    _Atomic uint32_t deaths;
+    /* What waits without a ticket have reported. */
+    _Atomic uint32_t words_seen[SNK_SIDECAR_WORDS];
+    _Atomic uint32_t deaths_seen;
 } snk_sqlite;
 
 static inline snk_sqlite *snk_sqlite_of(snk_store *store)
@@ -149,6 +155,9 @@ sneck_status snk_sqlite_version(snk_store *base, const char *name, const uint64_
 
 /* wait.c */
 uint64_t snk_ticket_make(snk_sqlite *store, const snk_id *claim, const snk_stamp *watched);
+/* A ticket to watch everybody who was ever watched, and is told that by snk_watch; false: one did not fit. */
+uint64_t snk_ticket_make_many(const snk_sqlite *store, const snk_id *claim);
+bool snk_watch(snk_sqlite *store, const snk_stamp *stamp);
 bool snk_sqlite_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
 bool snk_sqlite_find_grant(snk_store *base, const snk_id *claim, snk_grant *grant_out);
 

@@ -24,8 +24,10 @@ void snk_set_resource(snk_sqlite *store, snk_object object, const char *name)
 
 static void add_wake(snk_sqlite *store, const snk_stamp *stamp, const snk_wake *wake)
 {
-    if (stamp->generation != store->sidecar->generation || stamp->slot >= SNK_SIDECAR_SLOTS ||
-        store->wake_count >= SNK_WAKES_MAX)
+    if (stamp->generation != store->sidecar->generation || stamp->slot >= SNK_SIDECAR_SLOTS)
+        return;
+    store->tells_all = store->tells_all || store->wake_count == SNK_WAKES_MAX;
+    if (store->tells_all)
         return;
     store->wakes[store->wake_count] = *wake;
     store->wakes[store->wake_count++].slot = stamp->slot;
@@ -62,6 +64,8 @@ static void deliver_wakes(snk_sqlite *store)
         (void)atomic_fetch_add(word, 1);
         snk_futex_wake(word, INT_MAX, true);
     }
+    if (store->tells_all)
+        snk_sidecar_tell_all(store->sidecar);
 }
 
 static void take_turn(snk_sqlite *store, int64_t limit_ns)
@@ -117,6 +121,7 @@ static sneck_status begin_once(snk_sqlite *store, bool writes, int64_t limit_ns,
     for (size_t i = 0; i < SNK_SIDECAR_WORDS; i++)
         store->words_before[i] =
             atomic_load_explicit(&snk_sidecar_slot(store->sidecar)->words[i], memory_order_acquire);
+    store->deaths_before = atomic_load(&store->deaths);
     int code = run(store, writes ? SNK_SQL_BEGIN_WRITE : SNK_SQL_BEGIN_READ);
     if (code != SQLITE_OK) {
         sneck_status status = snk_database_fail(&store->database, &store->place, code, error);
@@ -127,6 +132,8 @@ static sneck_status begin_once(snk_sqlite *store, bool writes, int64_t limit_ns,
     store->code = SQLITE_OK;
     store->writes = writes;
     store->wake_count = 0;
+    store->tells_strangers = false;
+    store->tells_all = false;
     store->now_ns = snk_now_ns();
     store->wall_us = snk_wall_us();
     return SNECK_OK;
@@ -190,13 +197,16 @@ sneck_status snk_end(snk_sqlite *store, bool *uncertain_out, sneck_error *error)
     roll_back(store);
     if (committed)
         note_grants(store);
-    end_turn(store);
-    if (committed) {
-        if (store->writes) {
-            store->forget_own = false;
-            store->stamp_own = false;
-        }
+    /* Whoever has its turn after one that died in it tells everybody; who is next in a line looks anyhow. */
+    bool tells_inside = store->tells_strangers;
+    if (committed && tells_inside)
         deliver_wakes(store);
+    end_turn(store);
+    if (committed && !tells_inside)
+        deliver_wakes(store);
+    if (committed && store->writes) {
+        store->forget_own = false;
+        store->stamp_own = false;
     }
     if (uncertain_out != NULL)
         *uncertain_out = uncertain;

@@ -10,17 +10,20 @@ local owner, pid, host, why = unpack(ARGV, 8, 11)
 read_clock()
 
 -- The usual case in one look: no lock, no queue, nobody given up.
-if redis.call('EXISTS', lock, queue, gone) == 0 then
+local keys = redis.call('EXISTS', lock, queue, gone)
+if keys == 0 then
     local first, last = grant(claim, owner, tokens, lease, pid, host, why, fair)
     return { 1, first, last }
-end
-if redis.call('ZSCORE', gone, claim) then
-    return { 4 }
 end
 
 --@include queue
 --@include layout_holder
 local ttl, foreign = sound_ttl(), 0
+-- The usual case of one that must wait: the lock, and nothing else.
+local lonely = ttl and keys == 1
+if not lonely and redis.call('ZSCORE', gone, claim) then
+    return { 4 }
+end
 if not ttl then
     trim()
     local found = holder(lease)
@@ -39,7 +42,7 @@ if wants_queue == '0' then
 end
 
 -- Numbers that only need to rise among those who wait now.
-local newest = redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
+local newest = lonely and {} or redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
 if newest[1] then
     trim()
 end

@@ -6,14 +6,16 @@ local function peek()
     return unpack(redis.call('HMGET', lock, '~claim', '~token', '~last', '~owner', '~since', '~pid', '~host', '~why'))
 end
 
--- The highest token so far, as a number.
-local function highest()
-    return tonumber(redis.call('GET', token) or 0) or 0
-end
-
--- Writes it down.
-local function count_up(_, last)
-    redis.call('SET', token, last, 'PX', DAY_MS)
+-- Writes down the highest token so far. `asks`: returns, as a number, what it was before; since Redis 6.2 in one command.
+local function count_up(asks, _, last)
+    local before = 0
+    if asks and redis.REDIS_VERSION_NUM then
+        before = redis.call('SET', token, last, 'PX', DAY_MS, 'GET')
+    else
+        before = asks and redis.call('GET', token)
+        redis.call('SET', token, last, 'PX', DAY_MS)
+    end
+    return tonumber(before or 0) or 0
 end
 
 -- Makes a claim the holder of a free lock.

@@ -1,5 +1,6 @@
--- What every script is given. On Redis 4 a script that asks for the time may write only if its effects are replicated.
-if redis.replicate_commands then
+-- What every script is given. Before Redis 7, which has a number for its version, a script that asks for the time may
+-- write only if its effects are replicated.
+if not redis.REDIS_VERSION_NUM and redis.replicate_commands then
     redis.replicate_commands()
 end
 local lock, token, gone, log = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -37,14 +37,14 @@ end
 
 -- Hands a free lock on to the first waiter that listens: an offer, which lives until its first renewal. `asker` (a
 -- claim or nil) is there without being asked; `asker_lease` is what it gets. `before` is the highest token so far where
--- that is known, because the hold that had it was just ended (and that is in the log); else nil. `heads` (or nil) are the
--- first two of the queue. Returns true when the lock is taken.
+-- that is known, because the hold that had it was just ended; else nil. `heads` (or nil) are the first two of the queue.
+-- Returns true when the lock is taken.
 --
 -- The waiter may start with what it is told, so it is told only after it has the lock, whatever may be refused later.
 -- PUBLISH says whether anybody hears it. Nobody: the waiter is passed over but keeps its place, because its connection
 -- may just have been cut; its lease alone removes it. A waiter that wants only a hint is told and must ask.
 local function serve(asker, asker_lease, before, heads)
-    local passed, follows = 0, before ~= nil
+    local passed = 0
     for _ = 1, 64 do
         -- One at a time: mostly the first one is served, however many there are.
         heads = heads or redis.call('ZRANGE', queue, passed, passed + 1)
@@ -66,13 +66,13 @@ local function serve(asker, asker_lease, before, heads)
             grant(claim, owner, tokens, asker_lease, pid, host, why, fair)
             return true
         elseif wake == 'grant' then
-            before = before or highest()
-            local _, last, first_text, last_text = draw(before, follows, tokens, pid, host, why, fair)
+            local _, last, first_text, last_text, highest = draw(before, tokens, pid, host, why, fair)
             local life = tonumber(lease) < OFFER_MS and lease or OFFER_MS_TEXT
             put(claim, owner, first_text, last_text, life, pid, host, why, fair)
             if redis.call('PUBLISH', channel_of(owner), claim .. ' ' .. first_text .. ' ' .. last_text) > 0 then
                 leave(claim, alone)
-                note_grant(before, owner, first_text, pid, host, why)
+                -- It has the lock, whatever is in the place of the log.
+                note_grant(redis.pcall, highest, owner, first_text, pid, host, why)
                 return true
             end
             redis.call('DEL', lock)

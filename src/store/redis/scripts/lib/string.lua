@@ -26,15 +26,12 @@ local function peek()
     return claim, first or '0', last or '0', owner, since, pid, host, why
 end
 
--- The highest token so far, as a number.
-local function highest()
-    return tonumber(string.match(redis.call('GET', token) or '', '^%d+') or 0)
-end
-
--- Writes it down, and for whom it is.
-local function count_up(first, last, pid, host, why, fair)
+-- Writes down the highest token so far, and for whom it is. `asks`: returns, as a number, what it was before.
+local function count_up(asks, first, last, pid, host, why, fair)
+    local before = asks and redis.call('GET', token) or ''
     redis.call('SET', token, last .. ' ' .. first .. ' ' .. now_ms_text .. ' ' .. fair .. ' ' .. pid .. ' ' .. host ..
         ' ' .. why, 'PX', DAY_MS)
+    return tonumber(string.match(before, '^%d+') or 0)
 end
 
 -- Makes a claim the holder of a free lock.

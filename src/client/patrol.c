@@ -1,0 +1,286 @@
+#include "client/patrol.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "client/batch.h"
+#include "client/client.h"
+#include "client/perform.h"
+#include "client/thread_state.h"
+
+/* A thread that owns holds, as it was seen from round to round. */
+typedef struct owner {
+    int32_t thread;
+    uint64_t round; /* in which it was seen last */
+    snk_thread_facts facts;
+    snk_stillness stillness;
+} owner;
+
+struct snk_patrol {
+    sneck_client *client; /* borrowed */
+    snk_batch *batch;     /* owned */
+    uint64_t round;
+    owner *owners; /* owned */
+    size_t owner_count;
+    size_t owner_capacity;
+    size_t last; /* index of the owner that was asked for last: mostly it is asked for again */
+};
+
+/* What is to be done about one hold, once its mutex was given back. */
+typedef struct verdict {
+    snk_finding finding;
+    snk_remedy remedy;
+    uint64_t owner;
+    uint64_t token;
+    bool at_risk;
+    int64_t remaining_ns;
+} verdict;
+
+snk_patrol *snk_patrol_new(sneck_client *client)
+{
+    snk_patrol *patrol = calloc(1, sizeof *patrol);
+    snk_batch *batch = snk_batch_new(client);
+    if (patrol == NULL || batch == NULL) {
+        free(patrol);
+        snk_batch_free(batch);
+        return NULL;
+    }
+    patrol->client = client;
+    patrol->batch = batch;
+    return patrol;
+}
+
+void snk_patrol_free(snk_patrol *patrol)
+{
+    if (patrol == NULL)
+        return;
+    snk_batch_free(patrol->batch);
+    free(patrol->owners);
+    free(patrol);
+}
+
+/* ---- Owners ---- */
+
+static owner *add_owner(snk_patrol *patrol, int32_t thread)
+{
+    if (patrol->owner_count == patrol->owner_capacity) {
+        size_t capacity = patrol->owner_capacity == 0 ? 16 : 2 * patrol->owner_capacity;
+        owner *owners = realloc(patrol->owners, capacity * sizeof *owners);
+        if (owners == NULL)
+            return NULL;
+        patrol->owners = owners;
+        patrol->owner_capacity = capacity;
+    }
+    patrol->last = patrol->owner_count++;
+    patrol->owners[patrol->last] = (owner){ .thread = thread };
+    return &patrol->owners[patrol->last];
+}
+
+/* The thread, looked at once in a round; NULL when out of memory. */
+static owner *find_owner(snk_patrol *patrol, int32_t thread)
+{
+    owner *found = patrol->last < patrol->owner_count ? &patrol->owners[patrol->last] : NULL;
+    for (size_t i = 0; (found == NULL || found->thread != thread) && i < patrol->owner_count; i++) {
+        found = &patrol->owners[i];
+        patrol->last = i;
+    }
+    if (found == NULL || found->thread != thread)
+        found = add_owner(patrol, thread);
+    if (found != NULL && found->round != patrol->round) {
+        found->round = patrol->round;
+        snk_thread_look(thread, &found->facts);
+    }
+    return found;
+}
+
+/* Those that own nothing any more. A thread that comes back is a new one: its id may be another thread's by then. */
+static void forget_owners(snk_patrol *patrol)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < patrol->owner_count; i++)
+        if (patrol->owners[i].round == patrol->round)
+            patrol->owners[kept++] = patrol->owners[i];
+    patrol->owner_count = kept;
+    patrol->last = 0;
+}
+
+/* ---- One hold ---- */
+
+static void judge_locked(snk_patrol *patrol, snk_entry *entry, verdict *verdict_out)
+{
+    snk_hold *hold = entry->machine.hold;
+    const snk_care *care = &hold->terms.care;
+    int64_t now_ns = snk_now_ns();
+    int64_t deadline_ns = snk_deadline_peek(&entry->machine.deadline);
+    *verdict_out = (verdict){ .owner = hold->owner, .token = hold->token, .remaining_ns = deadline_ns - now_ns };
+    if (care->watchdog_ms == 0 || hold->owner == 0 || deadline_ns <= now_ns)
+        return;
+    owner *seen = hold->thread != 0 ? find_owner(patrol, hold->thread) : NULL;
+    verdict_out->finding = snk_watchdog_judge_owner(hold, seen == NULL ? NULL : &seen->facts,
+                                                    seen == NULL ? NULL : &seen->stillness, now_ns);
+    verdict_out->remedy = snk_watchdog_choose(verdict_out->finding, (sneck_recovery)care->recovery);
+    verdict_out->at_risk = !hold->renewal.is_warned && snk_watchdog_is_at_risk(hold, deadline_ns, now_ns);
+    if (verdict_out->at_risk)
+        hold->renewal.is_warned = true;
+}
+
+static void tell(const snk_patrol *patrol, snk_entry *entry, const verdict *found, sneck_event_kind kind,
+                 const char *message)
+{
+    snk_note note = {
+        .kind = kind,
+        .token = found->token,
+        .remaining_ns = found->remaining_ns,
+        .message = message,
+    };
+    snk_events_emit(patrol->client, entry, &note, NULL);
+}
+
+/* A step that ends a hold, or what an owner has of it. */
+static void end_hold(const snk_patrol *patrol, snk_entry *entry, snk_event event)
+{
+    snk_turn turn;
+    snk_turn_run(&turn, patrol->client, entry, &event);
+    snk_perform(&turn, NULL);
+}
+
+static bool may_end(const snk_patrol *patrol, const verdict *found)
+{
+    snk_watchdog *engine = &patrol->client->watch.engine;
+    if (found->remedy != SNK_REMEDY_RELEASE && found->remedy != SNK_REMEDY_REACQUIRE)
+        return false;
+    if (!snk_watchdog_may_try(engine, SNK_REMEDY_RELEASE, snk_now_ns()))
+        return false;
+    snk_watchdog_worked(engine, SNK_REMEDY_RELEASE, true);
+    return true;
+}
+
+static void act(const snk_patrol *patrol, snk_entry *entry, const verdict *found)
+{
+    bool died = found->finding == SNK_FINDING_OWNER_DIED;
+    bool stuck = found->finding == SNK_FINDING_OWNER_STUCK;
+    if (died)
+        tell(patrol, entry, found, SNECK_EVENT_OWNER_DIED, "the thread that holds it has ended");
+    else
+        tell(patrol, entry, found, SNECK_EVENT_STUCK,
+             stuck ? "its owner is blocked or stopped for longer than stuck_ms"
+                   : "it is held for longer than max_hold_ms");
+    if (!may_end(patrol, found))
+        return;
+    if (died)
+        end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = found->owner });
+    else
+        end_hold(patrol, entry,
+                 (snk_event){
+                     .kind = SNK_EVENT_REVOKE,
+                     .owner = found->owner,
+                     .token = found->token,
+                     .cause = stuck ? SNECK_CAUSE_STUCK : SNECK_CAUSE_OVERDUE,
+                 });
+}
+
+/* A hold whose owner was reported and who keeps it is not reported in each round. */
+static bool is_news_locked(snk_hold *hold, snk_finding finding)
+{
+    bool is_news = finding != SNK_FINDING_NONE && hold->reported != (uint8_t)finding;
+    hold->reported = (uint8_t)finding;
+    return is_news;
+}
+
+/* ---- The round ---- */
+
+/* Its claim is to be looked up in the store. */
+static bool wants_check_locked(const snk_machine *machine, snk_patrol_orders orders, snk_send *send_out)
+{
+    const snk_hold *hold = machine->hold;
+    int64_t now_ns = snk_now_ns();
+    bool is_due = orders.asks_all || snk_watchdog_wants_check(hold, now_ns);
+    if (!orders.asks_store || !is_due || snk_deadline_peek(&machine->deadline) <= now_ns)
+        return false;
+    *send_out = (snk_send){
+        .ask = SNK_ASK_RENEW,
+        .claim = hold->claim,
+        .lease_ns = SNK_CHECK_LEASE_NS,
+        .sent_at_ns = now_ns,
+        .check = true,
+    };
+    return true;
+}
+
+static void visit(snk_patrol *patrol, snk_entry *entry, snk_patrol_orders orders, snk_patrol_report *report)
+{
+    verdict found = { .finding = SNK_FINDING_NONE };
+    snk_send send;
+    bool is_news = false;
+    bool checks = false;
+    (void)pthread_mutex_lock(&entry->mutex);
+    if (entry->machine.hold != NULL) {
+        judge_locked(patrol, entry, &found);
+        is_news = is_news_locked(entry->machine.hold, found.finding);
+        checks = wants_check_locked(&entry->machine, orders, &send);
+    }
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (found.at_risk)
+        tell(patrol, entry, &found, SNECK_EVENT_AT_RISK, "it was not renewed in time");
+    if (found.finding != SNK_FINDING_NONE && report->owner == SNK_FINDING_NONE)
+        report->owner = found.finding;
+    report->owner_count += found.finding != SNK_FINDING_NONE;
+    if (is_news)
+        act(patrol, entry, &found);
+    if (checks)
+        report->lost_count += snk_batch_add(patrol->batch, entry, &send);
+}
+
+void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_report *report_out)
+{
+    snk_registry *registry = &patrol->client->registry;
+    *report_out = (snk_patrol_report){ .owner = SNK_FINDING_NONE };
+    patrol->round++;
+    for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry))
+        visit(patrol, entry, orders, report_out);
+    report_out->lost_count += snk_batch_flush(patrol->batch);
+    forget_owners(patrol);
+}
+
+/* ---- The end of an owner ---- */
+
+static bool has_something_locked(const snk_machine *machine, uint64_t owner_number, verdict *found)
+{
+    const snk_hold *hold = machine->hold;
+    if (hold != NULL && hold->owner == owner_number) {
+        *found = (verdict){
+            .finding = SNK_FINDING_OWNER_DIED,
+            .remedy = snk_watchdog_choose(SNK_FINDING_OWNER_DIED, (sneck_recovery)hold->terms.care.recovery),
+            .owner = owner_number,
+            .token = hold->token,
+            .remaining_ns = snk_deadline_peek(&machine->deadline) - snk_now_ns(),
+        };
+        return hold->terms.care.watchdog_ms > 0;
+    }
+    *found = (verdict){ .owner = owner_number };
+    if (hold != NULL && hold->reserved_for == owner_number)
+        return true;
+    for (snk_link *link = snk_list_first(&machine->lost); link != NULL; link = snk_list_next(&machine->lost, link))
+        if (SNK_CONTAINER(link, snk_hold, link)->owner == owner_number)
+            return true;
+    return false;
+}
+
+void snk_patrol_bury(snk_patrol *patrol, uint64_t owner_number)
+{
+    snk_registry *registry = &patrol->client->registry;
+    for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry)) {
+        verdict found;
+        (void)pthread_mutex_lock(&entry->mutex);
+        bool has_something = has_something_locked(&entry->machine, owner_number, &found);
+        bool is_news = has_something && found.finding == SNK_FINDING_OWNER_DIED &&
+                       is_news_locked(entry->machine.hold, found.finding);
+        (void)pthread_mutex_unlock(&entry->mutex);
+        if (is_news) {
+            (void)snk_watchdog_note(&patrol->client->watch.engine, SNECK_CHECK_OWNER, found.finding, 1, snk_now_ns());
+            act(patrol, entry, &found);
+        } else if (has_something && found.finding == SNK_FINDING_NONE) {
+            end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = owner_number });
+        }
+    }
+}

@@ -1,0 +1,188 @@
+#include "client/watch_round.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "client/client.h"
+#include "client/patrol.h"
+
+/* The shortest time in which a server must answer a probe: one that is busy is not dead. */
+#define PROBE_NS_MIN (1 * SNK_NS_PER_S)
+#define SLOW_NS (100 * SNK_NS_PER_MS)
+
+static void tell(sneck_client *client, sneck_event_kind kind, const char *message)
+{
+    snk_note note = { .kind = kind, .message = message };
+    snk_events_emit(client, NULL, &note, NULL);
+}
+
+/* Those who ask see it from now on. */
+static void show(sneck_client *client)
+{
+    snk_watch *watch = &client->watch;
+    (void)pthread_mutex_lock(&watch->shown_mutex);
+    watch->shown = watch->engine;
+    (void)pthread_mutex_unlock(&watch->shown_mutex);
+}
+
+static void note(sneck_client *client, sneck_check_kind kind, snk_finding finding, uint64_t count)
+{
+    const snk_log_field fields[] = {
+        { .key = "check", .text = sneck_check_kind_name(kind) },
+        { .key = "finding", .text = snk_finding_name(finding) },
+        { .key = "count", .number = (int64_t)count },
+        { .key = NULL },
+    };
+    if (finding != SNK_FINDING_NONE)
+        snk_log_write(client, SNECK_LOG_WARNING, "finding", fields);
+    if (snk_watchdog_note(&client->watch.engine, kind, finding, count, snk_now_ns()))
+        snk_log_write(client, SNECK_LOG_ERROR, "alert", fields);
+    show(client);
+}
+
+static int64_t period_ns(sneck_client *client)
+{
+    int64_t period_ms = atomic_load(&client->watch.period_ms);
+    return (period_ms == INT64_MAX ? SNK_WATCHDOG_MS_DEFAULT : period_ms) * SNK_NS_PER_MS;
+}
+
+/* ---- Renewal ---- */
+
+static void replace_renewer(sneck_client *client)
+{
+    sneck_error error;
+    tell(client, SNECK_EVENT_STUCK, "the renewal thread does not move");
+    if (!snk_watchdog_may_try(&client->watch.engine, SNK_REMEDY_REPLACE_RENEWER, snk_now_ns()))
+        return;
+    if (snk_renewer_replace(client, &error) == SNECK_OK) {
+        (void)atomic_fetch_add(&client->watch.replaced, 1);
+        return;
+    }
+    snk_watchdog_worked(&client->watch.engine, SNK_REMEDY_REPLACE_RENEWER, false);
+    const snk_log_field fields[] = { { .key = "error", .text = error.message }, { .key = NULL } };
+    snk_log_write(client, SNECK_LOG_ERROR, "replace-failed", fields);
+}
+
+/* True when an earlier remedy did not help. */
+static bool check_renewal(sneck_client *client, snk_round *round)
+{
+    snk_watchdog *engine = &client->watch.engine;
+    snk_renewal_facts facts = {
+        .runs = snk_renewer_beat_ns(client) != 0,
+        .beat_at_ns = snk_renewer_beat_ns(client),
+        .pending_at_ns = snk_renewer_pending_ns(client),
+        .patience_ns = period_ns(client),
+    };
+    snk_metrics_renewals(&client->metrics, &facts);
+    snk_finding finding = snk_watchdog_judge_renewal(engine, &facts, snk_now_ns());
+    bool was_pending = engine->remedies[SNK_REMEDY_REPLACE_RENEWER].pending;
+    bool failed = snk_watchdog_settle(engine, SNK_REMEDY_REPLACE_RENEWER, finding == SNK_FINDING_RENEWAL_STUCK);
+    note(client, SNECK_CHECK_RENEWAL, finding, 1);
+    if (was_pending && !failed)
+        tell(client, SNECK_EVENT_RECOVERED, "another renewal thread has taken over");
+    if (snk_watchdog_choose(finding, SNECK_RECOVER_RELEASE) == SNK_REMEDY_REPLACE_RENEWER)
+        replace_renewer(client);
+    round->findings[SNECK_CHECK_RENEWAL] = finding;
+    return failed;
+}
+
+/* ---- Connection ---- */
+
+static void keep_report(sneck_client *client, const snk_probe *probe)
+{
+    snk_watch *watch = &client->watch;
+    (void)pthread_mutex_lock(&watch->shown_mutex);
+    watch->link.round_trip_ns = probe->round_trip_ns;
+    watch->link.has_clock = probe->has_clock;
+    watch->link.clock_offset_ns = probe->clock_offset_ns;
+    (void)pthread_mutex_unlock(&watch->shown_mutex);
+}
+
+static snk_connection_facts probe_connection(sneck_client *client)
+{
+    const snk_store_ops *ops = client->store->ops;
+    snk_connection_facts facts = { .has_one = ops->probe != NULL };
+    if (!facts.has_one)
+        return facts;
+    snk_probe probe;
+    snk_store_state state;
+    int64_t timeout_ns = period_ns(client) / 2;
+    facts.answers =
+        ops->probe(client->store, timeout_ns > PROBE_NS_MIN ? timeout_ns : PROBE_NS_MIN, &probe, NULL) == SNECK_OK;
+    ops->describe(client->store, &state);
+    facts.is_open = state.connected;
+    facts.connects = state.connects;
+    if (facts.answers)
+        keep_report(client, &probe);
+    return facts;
+}
+
+static bool check_connection(sneck_client *client, snk_round *round)
+{
+    snk_watchdog *engine = &client->watch.engine;
+    snk_connection_facts facts = probe_connection(client);
+    snk_finding finding = snk_watchdog_judge_connection(engine, &facts, snk_now_ns());
+    bool failed = snk_watchdog_settle(engine, SNK_REMEDY_RECONNECT, facts.has_one && !facts.answers);
+    note(client, SNECK_CHECK_CONNECTION, finding, 1);
+    if (snk_watchdog_choose(finding, SNECK_RECOVER_RELEASE) == SNK_REMEDY_RECONNECT &&
+        snk_watchdog_may_try(engine, SNK_REMEDY_RECONNECT, snk_now_ns()))
+        client->store->ops->reconnect(client->store);
+    round->findings[SNECK_CHECK_CONNECTION] = finding;
+    return failed;
+}
+
+/* ---- The round ---- */
+
+/* A store that lets the renewals wait would let the watchdog wait too, which must go on looking. */
+static bool store_is_slow(sneck_client *client)
+{
+    int64_t since_ns = snk_renewer_asks_ns(client);
+    return since_ns != SNK_NEVER_NS && snk_now_ns() - since_ns >= SLOW_NS;
+}
+
+static void check_holds(sneck_client *client, bool asks_all, snk_round *round)
+{
+    snk_patrol_report report;
+    bool answers = round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_NONE ||
+                   round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_FLAPPING;
+    snk_patrol_orders orders = {
+        .asks_store = answers && !store_is_slow(client),
+        .asks_all = asks_all,
+    };
+    snk_patrol_walk(client->watch.patrol, orders, &report);
+    round->findings[SNECK_CHECK_OWNER] = report.owner;
+    round->findings[SNECK_CHECK_STATE] = report.lost_count > 0 ? SNK_FINDING_CLAIM_LOST : SNK_FINDING_NONE;
+    note(client, SNECK_CHECK_OWNER, report.owner, report.owner_count);
+    note(client, SNECK_CHECK_STATE, round->findings[SNECK_CHECK_STATE], report.lost_count);
+}
+
+/* Of the remedies that are not settled by a look: what came of them since the last round. */
+static uint64_t failures_of(const snk_watchdog *engine)
+{
+    return engine->remedies[SNK_REMEDY_RELEASE].failed + engine->remedies[SNK_REMEDY_REACQUIRE].failed;
+}
+
+snk_round snk_watch_round(sneck_client *client, bool asks_all)
+{
+    snk_watch *watch = &client->watch;
+    snk_round round = { .findings = { SNK_FINDING_NONE } };
+    (void)pthread_mutex_lock(&watch->mutex);
+    bool failed = check_renewal(client, &round);
+    failed |= check_connection(client, &round);
+    check_holds(client, asks_all, &round);
+    uint64_t failures = failures_of(&watch->engine);
+    failed |= failures != watch->failures;
+    watch->failures = failures;
+    round.findings[SNECK_CHECK_RECOVERY] = failed ? SNK_FINDING_RECOVERY_FAILED : SNK_FINDING_NONE;
+    note(client, SNECK_CHECK_RECOVERY, round.findings[SNECK_CHECK_RECOVERY], 1);
+    (void)pthread_mutex_unlock(&watch->mutex);
+    return round;
+}
+
+void snk_watch_show(sneck_client *client, snk_watchdog *engine_out, snk_link_report *link_out)
+{
+    snk_watch *watch = &client->watch;
+    (void)pthread_mutex_lock(&watch->shown_mutex);
+    *engine_out = watch->shown;
+    *link_out = watch->link;
+    (void)pthread_mutex_unlock(&watch->shown_mutex);
+}

@@ -1,0 +1,176 @@
+/* What the watchdog asks: whether claims are still there, and whether the server answers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "redis/errors.h"
+#include "store/redis/run.h"
+
+/* Where a whole server was emptied it does not matter who else may have each key. */
+#define SETTLED_MAX 16
+
+/* ---- Claims: plain reads instead of scripts, which cost the server a fraction ---- */
+
+static size_t lock_key(const snk_redis_store *store, const char *name, char key[SNK_KEY_SIZE])
+{
+    return (size_t)snprintf(key, SNK_KEY_SIZE, "%s%s", store->prefix, name);
+}
+
+static sneck_status format_check(const snk_redis_store *store, const snk_claim *claim, snk_redis_call *call,
+                                 sneck_error *error)
+{
+    char key[SNK_KEY_SIZE];
+    size_t length = lock_key(store, claim->name, key);
+    bool is_hash = store->options.layout == SNK_LAYOUT_HASH;
+    const char *const arguments[] = { is_hash ? "HMGET" : "GET", key, "~claim", "~token" };
+    const size_t lengths[] = { strlen(arguments[0]), length, 6, 6 };
+    return snk_redis_call_format(call, is_hash ? 4 : 2, arguments, lengths, error);
+}
+
+static const char *text_of(const redisReply *reply)
+{
+    return reply != NULL && reply->type == REDIS_REPLY_STRING ? reply->str : NULL;
+}
+
+/* In the hash the claim has a field of its own; the string ends with it: `<owner>:<claim>`. */
+static void read_check(const redisReply *reply, const snk_claim *claim, snk_answer *answer)
+{
+    char hex[SNK_ID_TEXT_SIZE];
+    snk_id_to_hex(&claim->send.claim, hex);
+    bool is_hash = reply->type == REDIS_REPLY_ARRAY && reply->elements == 2;
+    const char *shown = is_hash ? text_of(reply->element[0]) : text_of(reply);
+    const char *token = is_hash ? text_of(reply->element[1]) : NULL;
+    size_t length = shown == NULL ? 0 : strlen(shown);
+    size_t skip = length > sizeof hex - 1 && !is_hash ? length - (sizeof hex - 1) : 0;
+    if (shown == NULL)
+        answer->kind = SNK_ANSWER_GONE;
+    else
+        answer->kind = strcmp(shown + skip, hex) == 0 ? SNK_ANSWER_HELD : SNK_ANSWER_BUSY;
+    if (token != NULL)
+        answer->token_first = strtoull(token, NULL, 10);
+}
+
+/* What one of them came to. Data of another type is as clear an answer as another owner. */
+static void take_check(const snk_redis_store *store, const snk_redis_call *call, const snk_claim *claim,
+                       snk_answer *answer)
+{
+    if (snk_run_result(store, call, NULL, &answer->error) == SNECK_OK)
+        read_check(call->reply, claim, answer);
+    else if (call->outcome == SNK_REDIS_REPLY && snk_redis_error_of(call->reply) == SNK_REDIS_WRONGTYPE)
+        answer->kind = SNK_ANSWER_BUSY;
+}
+
+/* A key that is there without our fields is somebody else's: a client of another kind took the lock over. */
+static void settle_gone(snk_redis_store *store, const snk_claim *claim, snk_answer *answer)
+{
+    char key[SNK_KEY_SIZE];
+    size_t length = lock_key(store, claim->name, key);
+    const char *const arguments[] = { "EXISTS", key };
+    const size_t lengths[] = { 6, length };
+    snk_redis_call call;
+    snk_redis_call *const calls[] = { &call };
+    snk_redis_call_init(&call);
+    if (snk_redis_call_format(&call, 2, arguments, lengths, NULL) == SNECK_OK) {
+        snk_redis_drive(store->redis, calls, 1);
+        if (call.outcome == SNK_REDIS_REPLY && call.reply->type == REDIS_REPLY_INTEGER && call.reply->integer > 0)
+            answer->kind = SNK_ANSWER_BUSY;
+    }
+    snk_redis_call_deinit(&call);
+}
+
+static void check_all(snk_redis_store *store, const snk_call *call, snk_redis_call calls[], snk_redis_call *sent[])
+{
+    size_t sent_count = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        snk_redis_call_init(&calls[i]);
+        call->answers[i] = (snk_answer){ .kind = SNK_ANSWER_FAILED };
+        if (format_check(store, &call->claims[i], &calls[i], &call->answers[i].error) == SNECK_OK)
+            sent[sent_count++] = &calls[i];
+    }
+    if (sent_count > 0)
+        snk_redis_drive(store->redis, sent, sent_count);
+    size_t gone = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        if (calls[i].command != NULL)
+            take_check(store, &calls[i], &call->claims[i], &call->answers[i]);
+        snk_redis_call_deinit(&calls[i]);
+        if (call->answers[i].kind == SNK_ANSWER_GONE && gone++ < SETTLED_MAX)
+            settle_gone(store, &call->claims[i], &call->answers[i]);
+    }
+}
+
+void snk_redis_store_check(snk_store *base, snk_call *call)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    snk_redis_call *calls = calloc(call->count, sizeof *calls);
+    snk_redis_call **sent = calloc(call->count, sizeof(void *));
+    if (calls != NULL && sent != NULL) {
+        check_all(store, call, calls, sent);
+    } else {
+        for (size_t i = 0; i < call->count; i++) {
+            call->answers[i] = (snk_answer){ .kind = SNK_ANSWER_FAILED };
+            (void)snk_fail(&call->answers[i].error, SNECK_NO_MEMORY, 0, "out of memory");
+        }
+    }
+    free(sent);
+    free(calls);
+    call->done(call);
+}
+
+/* ---- The connection ---- */
+
+/* TIME rather than PING: the same round trip tells how the server's clock stands to ours. */
+static void read_time(const snk_redis_call *call, int64_t wall_us, snk_probe *probe)
+{
+    const redisReply *reply = call->reply;
+    probe->round_trip_ns = call->reply_at_ns - call->sent_at_ns;
+    if (reply->type != REDIS_REPLY_ARRAY || reply->elements != 2)
+        return;
+    const char *seconds = text_of(reply->element[0]);
+    const char *fraction = text_of(reply->element[1]);
+    if (seconds == NULL || fraction == NULL)
+        return;
+    int64_t server_us = strtoll(seconds, NULL, 10) * 1000000 + strtoll(fraction, NULL, 10);
+    probe->has_clock = true;
+    probe->clock_offset_ns = (server_us - wall_us) * SNK_NS_PER_US + probe->round_trip_ns / 2;
+}
+
+sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    snk_redis_call call;
+    snk_redis_call *const calls[] = { &call };
+    const char *const arguments[] = { "TIME" };
+    *probe_out = (snk_probe){ .round_trip_ns = 0 };
+    snk_redis_call_init(&call);
+    sneck_status status = snk_redis_call_format(&call, 1, arguments, NULL, error);
+    if (status == SNECK_OK) {
+        call.timeout_ns = timeout_ns < store->options.timeout_ns ? timeout_ns : store->options.timeout_ns;
+        snk_redis_drive(store->redis, calls, 1);
+        int64_t wall_us = snk_wall_us();
+        status = snk_run_result(store, &call, NULL, error);
+        if (status == SNECK_OK)
+            read_time(&call, wall_us, probe_out);
+    }
+    snk_redis_call_deinit(&call);
+    return status;
+}
+
+void snk_redis_store_describe(snk_store *base, snk_store_state *state_out)
+{
+    snk_redis_server server;
+    snk_redis_describe(snk_redis_store_of(base)->redis, &server);
+    *state_out = (snk_store_state){
+        .connected = server.connected,
+        .connects = server.connects,
+        .failures = server.failures,
+        .in_flight = server.in_flight,
+    };
+}
+
+void snk_redis_store_reconnect(snk_store *base)
+{
+    snk_redis_reconnect(snk_redis_store_of(base)->redis);
+}
