@@ -22,7 +22,7 @@ typedef struct test_bed {
 
 /* Runs each of the tests, which take a test_bed as their state, on each store. The result is for main to return. */
 int test_run_on_stores(const struct CMUnitTest tests[], size_t count);
-/* The same for tests of what is no mutex, where the store can do that. */
+/* The same on all but the quorum, for tests of what it cannot do: what is no mutex, and long leases. */
 int test_run_on_stores_with_kinds(const struct CMUnitTest tests[], size_t count);
 
 /* Skips the running test where the store keeps no order of those who wait. */
