@@ -6,7 +6,7 @@
 
 typedef enum snk_exit {
     SNK_EXIT_OK = 0,
-    SNK_EXIT_CONFLICT = 1,         /* `break`: the token is not the current one */
+    SNK_EXIT_CONFLICT = 1,         /* `break`: the token is not the current one; `show`: there are deadlocks */
     SNK_EXIT_USAGE = 64,           /* wrong flags, names or durations */
     SNK_EXIT_UNAVAILABLE = 69,     /* the store cannot be reached or takes no more, or its answer never came */
     SNK_EXIT_INTERNAL = 70,        /* something that should not happen here: no memory, no processes, a bug */

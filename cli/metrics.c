@@ -113,7 +113,7 @@ static void write_survey(snk_exposition *out, const struct survey *survey)
 /* ---- The page ---- */
 
 struct exporter {
-    sneck_client *client;
+    sneck_client *client; /* NULL: the store could not be reached */
     const char *pattern;
     sneck_error error; /* of the last listing */
 };
@@ -124,10 +124,13 @@ static void make_page(struct exporter *exporter, snk_page_text *page)
     struct survey survey = { .count = 1, .classes = { { .label = "other" } } };
     sneck_error ignored;
     int64_t began_ns = snk_now_ns();
-    /* The probe of the connection is one of the checks. */
-    if (sneck_check(exporter->client, &ignored) != SNECK_OK)
-        ignored.message[0] = '\0';
-    sneck_status status = sneck_list(exporter->client, exporter->pattern, add_lock, &survey, &exporter->error);
+    sneck_status status = SNECK_UNAVAILABLE;
+    if (exporter->client != NULL) {
+        /* The probe of the connection is one of the checks. */
+        if (sneck_check(exporter->client, &ignored) != SNECK_OK)
+            ignored.message[0] = '\0';
+        status = sneck_list(exporter->client, exporter->pattern, add_lock, &survey, &exporter->error);
+    }
     snk_exposition_begin(&out, snk_page_text_add, page);
     write_survey(&out, &survey);
     snk_exposition_family(&out, "sneck_store_up", "gauge", "1 when the store could be listed for this page.");
@@ -135,7 +138,8 @@ static void make_page(struct exporter *exporter, snk_page_text *page)
     snk_exposition_family(&out, "sneck_store_list_seconds", "gauge", "How long it took to list the store.");
     snk_exposition_value(&out, (snk_labels){ .name = NULL }, (double)(snk_now_ns() - began_ns) / 1e9);
     snk_exposition_end(&out);
-    (void)sneck_metrics_write(exporter->client, snk_page_text_add, page);
+    if (exporter->client != NULL)
+        (void)sneck_metrics_write(exporter->client, snk_page_text_add, page);
 }
 
 static bool serve_page(void *context, const char *path, snk_page_text *page)
@@ -224,6 +228,8 @@ static int export(const snk_cli *cli, const struct options *options, const char 
     struct exporter exporter = { .pattern = pattern };
     client_options.watchdog_ms = SNECK_NEVER; /* each page makes its own round */
     int code = snk_cli_open_store(cli, &client_options, &exporter.client);
+    if (code == SNK_EXIT_UNAVAILABLE && options->listen == NULL)
+        (void)print_once(cli, &exporter, options->textfile); /* so that the file of yesterday does not say it is up */
     if (code != SNK_EXIT_OK)
         return code;
     code = options->listen != NULL ? listen_until_signal(cli, &exporter, options->listen, signals)

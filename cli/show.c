@@ -1,8 +1,10 @@
 #include "show.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 
+#include "deadlocks.h"
 #include "escape.h"
 #include "exit.h"
 #include "json.h"
@@ -13,11 +15,22 @@
 
 #define TEXT_SIZE 900
 
+struct show_options {
+    bool deadlocks;
+};
+
+static const snk_flag flags[] = {
+    { 0, "deadlocks", NULL, "instead: who waits for whom in a circle", SNK_FLAG_SWITCH,
+      offsetof(struct show_options, deadlocks), 0, 0, NULL },
+    { 0 },
+};
+
 const snk_usage snk_usage_show = {
     .name = "show",
-    .operands = "NAME",
+    .operands = "NAME | --deadlocks",
     .summary = "tell all about one lock: holder, queue, incidents, nodes",
     .notes = "The token it shows is the one that sneck break wants.",
+    .flags = flags,
 };
 
 static void print_head(const sneck_info *info)
@@ -141,28 +154,36 @@ static void print(const snk_cli *cli, const sneck_info *info)
         print_nodes(info);
 }
 
-int snk_cmd_show(const snk_cli *given, int argc, char **argv)
+static int show_one(const snk_cli *cli, sneck_client *client, const char *name)
 {
-    snk_arguments arguments;
-    sneck_client *client = NULL;
     sneck_info *info = NULL;
     sneck_error error;
-    int code = snk_options_parse(&snk_usage_show, given, argc, argv, NULL, &arguments);
+    sneck_status status = sneck_inspect(client, name, &info, &error);
+    if (status == SNECK_OK)
+        print(cli, info);
+    else
+        snk_report(cli, &error);
+    sneck_info_free(info);
+    return snk_exit_of(status);
+}
+
+int snk_cmd_show(const snk_cli *given, int argc, char **argv)
+{
+    struct show_options options = { .deadlocks = false };
+    snk_arguments arguments;
+    sneck_client *client = NULL;
+    int code = snk_options_parse(&snk_usage_show, given, argc, argv, &options, &arguments);
     if (code != SNK_PARSED)
         return code;
-    if (arguments.count != 1)
+    if (arguments.count != (options.deadlocks ? 0 : 1))
         return snk_operands_wrong(&snk_usage_show, &arguments);
-    code = snk_lock_name_check(&arguments.cli, arguments.operands[0]);
+    code = options.deadlocks ? SNK_EXIT_OK : snk_lock_name_check(&arguments.cli, arguments.operands[0]);
     if (code == SNK_EXIT_OK)
         code = snk_cli_open_store(&arguments.cli, NULL, &client);
     if (code != SNK_EXIT_OK)
         return code;
-    sneck_status status = sneck_inspect(client, arguments.operands[0], &info, &error);
-    if (status == SNECK_OK)
-        print(&arguments.cli, info);
-    else
-        snk_report(&arguments.cli, &error);
-    sneck_info_free(info);
+    code = options.deadlocks ? snk_show_deadlocks(&arguments.cli, client)
+                             : show_one(&arguments.cli, client, arguments.operands[0]);
     sneck_close(client);
-    return snk_exit_of(status);
+    return code;
 }

@@ -89,6 +89,7 @@
 #define SNK_REDIS_REPLY_DEPTH_MAX 7         /* what the reader of hiredis 0.14 takes */
 #define SNK_REDIS_REPLY_LINE_MAX 65536
 #define SNK_REDIS_CHANNELS_MAX 65536
+#define SNK_REDIS_NODES_MAX 1024 /* servers of one store, replicas not counted */
 
 /* A quorum of nodes. */
 #define SNK_QUORUM_NODES_MAX 31 /* sets of nodes are 32 bits */

@@ -1,100 +1,101 @@
 #include "client/batch.h"
 
-#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/futex.h"
 #include "base/limits.h"
 #include "client/client.h"
 #include "client/perform.h"
 #include "store/store.h"
 
-struct snk_batch {
-    sneck_client *client;     /* borrowed */
-    _Atomic int64_t since_ns; /* since when the store has it; SNK_NEVER_NS: it does not */
-    pthread_mutex_t mutex;    /* before entry.mutex; only to give up or take back what the store has */
-    bool is_out;              /* the store has it: nothing of it changes; under mutex */
+#define BUNDLES_MAX 64
+
+typedef enum bundle_state {
+    BUNDLE_FREE,
+    BUNDLE_OPEN, /* more may be added */
+    BUNDLE_SENT,
+    BUNDLE_ANSWERED,
+    BUNDLE_TAKEN_BACK /* its answers are being taken to the machines */
+} bundle_state;
+
+/* Renewals of one part of the store. */
+typedef struct bundle {
+    snk_batch *batch; /* borrowed */
+    _Atomic uint32_t state;
+    uint32_t part;
     size_t count;
+    snk_call call;
     snk_entry *entries[SNK_RENEW_BATCH_MAX]; /* pinned */
     snk_claim claims[SNK_RENEW_BATCH_MAX];
     snk_answer answers[SNK_RENEW_BATCH_MAX];
+} bundle;
+
+struct snk_batch {
+    sneck_client *client;     /* borrowed */
+    size_t lost;              /* holds that were lost by answers and not reported yet */
+    _Atomic int64_t since_ns; /* since when it is inside the store; SNK_NEVER_NS: it is not */
+    pthread_mutex_t mutex;    /* before entry.mutex; for giving up what is sent, and for what would come in between */
+    size_t count;             /* changed under mutex */
+    bundle *bundles[BUNDLES_MAX]; /* owned; made when needed, under mutex */
+    _Atomic bool is_sending;      /* the renewer is about to look for answers anyway */
+    _Atomic uint32_t telling;     /* answers to come, and threads that may still call the renewer */
 };
+
+static bundle *new_bundle(snk_batch *batch)
+{
+    /* Most of it is never touched by a client with few locks, and so never there. */
+    bundle *made = batch->count < BUNDLES_MAX ? calloc(1, sizeof *made) : NULL;
+    if (made == NULL)
+        return NULL;
+    made->batch = batch;
+    (void)pthread_mutex_lock(&batch->mutex);
+    batch->bundles[batch->count++] = made;
+    (void)pthread_mutex_unlock(&batch->mutex);
+    return made;
+}
 
 snk_batch *snk_batch_new(sneck_client *client)
 {
-    /* Most of it is never touched by a client with few locks, and so never there. */
     snk_batch *batch = calloc(1, sizeof *batch);
     if (batch == NULL)
         return NULL;
     batch->client = client;
     atomic_init(&batch->since_ns, SNK_NEVER_NS);
     (void)pthread_mutex_init(&batch->mutex, NULL);
+    /* One is enough, if it must be. */
+    if (new_bundle(batch) == NULL) {
+        snk_batch_free(batch);
+        return NULL;
+    }
     return batch;
 }
 
 void snk_batch_free(snk_batch *batch)
 {
-    if (batch != NULL)
-        (void)pthread_mutex_destroy(&batch->mutex);
+    if (batch == NULL)
+        return;
+    for (size_t i = 0; i < batch->count; i++)
+        free(batch->bundles[i]);
+    (void)pthread_mutex_destroy(&batch->mutex);
     free(batch);
 }
 
-size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
+/* In one order with is_sending: whoever has an answer and finds the renewer sending is seen by it afterwards. */
+static bundle_state state_of(const bundle *self)
 {
-    snk_entry_pin(entry);
-    batch->entries[batch->count] = entry;
-    batch->claims[batch->count] = (snk_claim){
-        .name = entry->name,
-        .why = "",
-        .grip = snk_entry_grip(entry),
-        .send = *send,
-    };
-    batch->count++;
-    return batch->count == SNK_RENEW_BATCH_MAX ? snk_batch_flush(batch) : 0;
+    return atomic_load(&self->state);
 }
 
-static void done(snk_call *call)
+static void set_state(bundle *self, bundle_state state)
 {
-    _Atomic uint32_t *word = call->context;
-    atomic_store_explicit(word, 1, memory_order_release);
-    /* The waiter may be gone already, and the word with it: that harms nobody. */
-    snk_futex_wake(word, INT_MAX, false);
+    atomic_store(&self->state, state);
 }
 
-static void set_out(snk_batch *batch, bool is_out)
-{
-    atomic_store_explicit(&batch->since_ns, is_out ? snk_now_ns() : SNK_NEVER_NS, memory_order_relaxed);
-    (void)pthread_mutex_lock(&batch->mutex);
-    batch->is_out = is_out;
-    (void)pthread_mutex_unlock(&batch->mutex);
-}
-
-static void submit(snk_batch *batch)
-{
-    _Atomic uint32_t word = 0;
-    snk_call call = {
-        .claims = batch->claims,
-        .answers = batch->answers,
-        .count = batch->count,
-        .done = done,
-        .context = &word,
-    };
-    snk_store *store = batch->client->store;
-    if (batch->claims[0].send.check && store->ops->check != NULL) {
-        call.store = store;
-        store->ops->check(store, &call);
-    } else {
-        snk_store_submit(store, &call);
-    }
-    while (atomic_load_explicit(&word, memory_order_acquire) == 0) {
-        snk_futex_word wait = { .word = &word, .expected = 0 };
-        (void)snk_futex_wait_any(&wait, 1, SNK_NEVER_NS);
-    }
-}
+/* ---- Answers ---- */
 
 static bool has_loss(const snk_actions *actions)
 {
@@ -105,36 +106,160 @@ static bool has_loss(const snk_actions *actions)
 }
 
 /* Takes an answer to its machine; what follows from it is left in the turn. */
-static void reply(const snk_batch *batch, size_t index, const snk_answer *answer, snk_turn *turn)
+static void reply(const bundle *self, size_t index, const snk_answer *answer, snk_turn *turn)
 {
-    snk_event event = { .kind = SNK_EVENT_REPLY, .send = &batch->claims[index].send, .answer = answer };
-    snk_turn_run(turn, batch->client, batch->entries[index], &event);
+    snk_event event = { .kind = SNK_EVENT_REPLY, .send = &self->claims[index].send, .answer = answer };
+    snk_turn_run(turn, self->batch->client, self->entries[index], &event);
+}
+
+static void take_back(bundle *self)
+{
+    snk_batch *batch = self->batch;
+    (void)pthread_mutex_lock(&batch->mutex);
+    set_state(self, BUNDLE_TAKEN_BACK);
+    (void)pthread_mutex_unlock(&batch->mutex);
+    for (size_t i = 0; i < self->count; i++) {
+        snk_turn turn;
+        snk_answer_settle(&self->answers[i]);
+        reply(self, i, &self->answers[i], &turn);
+        batch->lost += has_loss(&turn.actions);
+        snk_perform(&turn, NULL);
+        snk_registry_unpin(&batch->client->registry, self->entries[i]);
+    }
+    self->count = 0;
+    set_state(self, BUNDLE_FREE);
+}
+
+/* Returns how many holds were lost. */
+static size_t collect(snk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        if (state_of(batch->bundles[i]) == BUNDLE_ANSWERED)
+            take_back(batch->bundles[i]);
+    }
+    size_t lost = batch->lost;
+    batch->lost = 0;
+    return lost;
+}
+
+static void done(snk_call *call)
+{
+    bundle *self = call->context;
+    snk_batch *batch = self->batch;
+    sneck_client *client = batch->client;
+    set_state(self, BUNDLE_ANSWERED); /* from here on the renewer may use it again */
+    if (!atomic_load(&batch->is_sending))
+        snk_renewer_call(client);
+    /* Release: pairs with the acquire in snk_batch_finish, after which all of this may be gone. */
+    (void)atomic_fetch_sub_explicit(&batch->telling, 1, memory_order_release);
+}
+
+/* ---- Sending ---- */
+
+static void send_bundle(bundle *self)
+{
+    snk_batch *batch = self->batch;
+    self->call = (snk_call){
+        .claims = self->claims,
+        .answers = self->answers,
+        .count = self->count,
+        .background = true,
+        .done = done,
+        .context = self,
+    };
+    set_state(self, BUNDLE_SENT);
+    /* Relaxed: only this thread counts up. */
+    (void)atomic_fetch_add_explicit(&batch->telling, 1, memory_order_relaxed);
+    snk_store *store = batch->client->store;
+    if (self->claims[0].send.check && store->ops->check != NULL) {
+        self->call.store = store;
+        store->ops->check(store, &self->call);
+    } else {
+        snk_store_submit(store, &self->call);
+    }
+}
+
+/* An open bundle for a part; a new one if there is none. Waits when there is no room. */
+static bundle *open_bundle(snk_batch *batch, uint32_t part)
+{
+    for (;;) {
+        bundle *unused = NULL;
+        for (size_t i = 0; i < batch->count; i++) {
+            bundle *self = batch->bundles[i];
+            bundle_state state = state_of(self);
+            if (state == BUNDLE_OPEN && self->part == part)
+                return self;
+            if (state == BUNDLE_FREE)
+                unused = self;
+        }
+        if (unused == NULL)
+            unused = new_bundle(batch);
+        if (unused != NULL) {
+            unused->part = part;
+            set_state(unused, BUNDLE_OPEN);
+            return unused;
+        }
+        /* Only with more parts than bundles, or without memory. */
+        batch->lost = snk_batch_finish(batch);
+    }
+}
+
+size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
+{
+    snk_store *store = batch->client->store;
+    bundle *self = open_bundle(batch, store->ops->part == NULL ? 0 : store->ops->part(store, entry->name));
+    snk_entry_pin(entry);
+    self->entries[self->count] = entry;
+    self->claims[self->count] = (snk_claim){
+        .name = entry->name,
+        .why = "",
+        .grip = snk_entry_grip(entry),
+        .send = *send,
+    };
+    self->count++;
+    return self->count == SNK_RENEW_BATCH_MAX ? snk_batch_flush(batch) : 0;
 }
 
 size_t snk_batch_flush(snk_batch *batch)
 {
-    size_t count = batch->count;
-    size_t lost = 0;
-    if (count == 0)
-        return 0;
-    set_out(batch, true);
-    submit(batch);
-    set_out(batch, false);
-    batch->count = 0;
-    for (size_t i = 0; i < count; i++) {
-        snk_turn turn;
-        snk_answer_settle(&batch->answers[i]);
-        reply(batch, i, &batch->answers[i], &turn);
-        lost += has_loss(&turn.actions);
-        snk_perform(&turn, NULL);
-        snk_registry_unpin(&batch->client->registry, batch->entries[i]);
+    atomic_store(&batch->is_sending, true);
+    for (size_t i = 0; i < batch->count; i++) {
+        if (state_of(batch->bundles[i]) != BUNDLE_OPEN)
+            continue;
+        atomic_store_explicit(&batch->since_ns, snk_now_ns(), memory_order_relaxed);
+        send_bundle(batch->bundles[i]);
+        atomic_store_explicit(&batch->since_ns, SNK_NEVER_NS, memory_order_relaxed);
     }
-    return lost;
+    atomic_store(&batch->is_sending, false);
+    return collect(batch);
 }
+
+size_t snk_batch_finish(snk_batch *batch)
+{
+    size_t lost = snk_batch_flush(batch);
+    while (atomic_load_explicit(&batch->telling, memory_order_acquire) > 0) {
+        struct timespec pause = snk_timespec(SNK_NS_PER_MS);
+        (void)nanosleep(&pause, NULL);
+    }
+    return lost + collect(batch);
+}
+
+/* ---- When the thread hangs ---- */
 
 int64_t snk_batch_since_ns(const snk_batch *batch)
 {
     return atomic_load_explicit(&batch->since_ns, memory_order_relaxed);
+}
+
+static void abandon_bundle(const bundle *self, const snk_answer *none)
+{
+    bundle_state state = state_of(self);
+    bool is_out = state == BUNDLE_SENT || state == BUNDLE_ANSWERED;
+    for (size_t i = 0; is_out && i < self->count; i++) {
+        snk_turn turn;
+        reply(self, i, none, &turn);
+        snk_perform_chases(&turn);
+    }
 }
 
 void snk_batch_abandon(snk_batch *batch)
@@ -142,10 +267,7 @@ void snk_batch_abandon(snk_batch *batch)
     snk_answer none = { .kind = SNK_ANSWER_UNCERTAIN };
     (void)snk_fail(&none.error, SNECK_UNKNOWN, 0, "the renewal thread waits for the store and does not come back");
     (void)pthread_mutex_lock(&batch->mutex);
-    for (size_t i = 0; i < batch->count && batch->is_out; i++) {
-        snk_turn turn;
-        reply(batch, i, &none, &turn);
-        snk_perform_chases(&turn);
-    }
+    for (size_t i = 0; i < batch->count; i++)
+        abandon_bundle(batch->bundles[i], &none);
     (void)pthread_mutex_unlock(&batch->mutex);
 }

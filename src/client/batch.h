@@ -1,4 +1,7 @@
-/* Renewals of many locks as one call to the store. */
+/*
+ * Renewals of many locks as few calls to the store: one for each part of it (store.h), so that a part which hangs holds
+ * up nothing but its own. For the renewer alone, but for the answers, which may come on any thread.
+ */
 #ifndef SNK_CLIENT_BATCH_H
 #define SNK_CLIENT_BATCH_H
 
@@ -14,16 +17,19 @@ typedef struct snk_batch snk_batch;
 
 /* NULL when out of memory. */
 snk_batch *snk_batch_new(sneck_client *client);
-/* The batch is empty. NULL is a no-op. */
+/* Nothing of it is on its way. NULL is a no-op. */
 void snk_batch_free(snk_batch *batch);
 
-/* Pins the entry until the answer was taken back to its machine. Sends the batch when it is full; as snk_batch_flush. */
+/* Pins the entry until the answer was taken back to its machine. What is full is sent; as snk_batch_flush. */
 size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send);
 
-/* Sends what is there, and takes the answers back to the machines. The number of holds that were lost by them. */
+/*
+ * Sends what is there, and takes those answers back to the machines that have come. For the others the renewer is called
+ * when they come, and calls this again. The number of holds that were lost by answers.
+ */
 size_t snk_batch_flush(snk_batch *batch);
 
-/* Since when it waits for the store; SNK_NEVER_NS: it does not. For any thread. */
+/* Since when it is inside the store, which does not return; SNK_NEVER_NS: it is not. For any thread. */
 int64_t snk_batch_since_ns(const snk_batch *batch);
 
 /*
@@ -31,5 +37,8 @@ int64_t snk_batch_since_ns(const snk_batch *batch);
  * Should they come after all, they are taken back to the machines too, which know what to make of them.
  */
 void snk_batch_abandon(snk_batch *batch);
+
+/* The same, and waits for the answers that are still to come. */
+size_t snk_batch_finish(snk_batch *batch);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * Claims that nobody wants any more, released by their id until the store answers, with growing pauses. Run by the
- * renewer. A chase ends unanswered when the claim's lease, and the time in which its acquire might still arrive, are
- * over.
+ * renewer, which does not wait for the answers of a store that gives them on threads of its own. A chase ends unanswered
+ * when the claim's lease, and the time in which its acquire might still arrive, are over.
  */
 #ifndef SNK_CLIENT_CHASER_H
 #define SNK_CLIENT_CHASER_H
@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "client/entry.h"
 #include "client/timers.h"
 #include "engine/claim.h"
@@ -20,6 +21,8 @@ typedef struct snk_chaser {
     pthread_mutex_t mutex;          /* before timers.mutex; never with another one */
     snk_timers timers;              /* of chases */
     size_t count;                   /* of chases; under mutex */
+    size_t in_flight;               /* chases that are being asked, and threads that may still call; under mutex */
+    snk_list answered;              /* chases; under mutex */
     _Atomic int64_t pause_until_ns; /* the store does not answer: not before */
     _Atomic uint32_t failures;      /* in a row */
 } snk_chaser;

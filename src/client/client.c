@@ -123,6 +123,7 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .url = url,
         .prefix = client->settings.prefix,
         .retry_ns = client->settings.retry_ms * SNK_NS_PER_MS,
+        .lease_ns = client->settings.lease_ms * SNK_NS_PER_MS,
         .news = on_news,
         .news_context = client,
         .link = on_link,

@@ -238,7 +238,7 @@ void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_re
     patrol->round++;
     for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry))
         visit(patrol, entry, orders, report_out);
-    report_out->lost_count += snk_batch_flush(patrol->batch);
+    report_out->lost_count += snk_batch_finish(patrol->batch);
     forget_owners(patrol);
 }
 

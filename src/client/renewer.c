@@ -242,9 +242,12 @@ static void *run(void *argument)
         serve_due(worker);
         sleep_until_called(worker);
     }
-    if (atomic_load_explicit(&worker->is_retired, memory_order_acquire))
+    if (atomic_load_explicit(&worker->is_retired, memory_order_acquire)) {
+        (void)snk_batch_finish(worker->batch);
         return NULL;
+    }
     serve_ready(worker);
+    (void)snk_batch_finish(worker->batch);
     snk_chaser_finish(client, client->renewer.finish_until_ns);
     return NULL;
 }

@@ -24,8 +24,9 @@ sneck_status snk_mode_check(const sneck_client *client, snk_mode mode, sneck_err
         [SNK_MODE_PERMIT] = "semaphores", [SNK_MODE_TAKE] = "counting semaphores and conditions",
         [SNK_MODE_PASS] = "latches",
     };
-    return snk_fail(error, SNECK_UNSUPPORTED, 0, "%s cannot keep %s; use another store for them", client->scheme,
-                    things[mode]);
+    const char *hint = client->store->traits.modes_hint;
+    return snk_fail(error, SNECK_UNSUPPORTED, 0, "%s cannot keep %s; %s", client->scheme, things[mode],
+                    hint == NULL ? "use another store for them" : hint);
 }
 
 /* What a handle has of its own; NULL when out of memory. */

@@ -9,6 +9,7 @@
 #include "client/async.h"
 #include "client/client.h"
 #include "client/ear.h"
+#include "client/probes.h"
 
 void snk_turn_init(snk_turn *turn, sneck_client *client, snk_entry *entry)
 {
@@ -106,9 +107,11 @@ static void take_notes_locked(snk_turn *turn)
     snk_entry *entry = turn->entry;
     const snk_actions *actions = &turn->actions;
     turn->unpin_count = snk_events_take_locked(client, entry, actions->notes, actions->note_count, turn->unpin);
-    for (uint32_t i = 0; i < actions->note_count; i++)
+    for (uint32_t i = 0; i < actions->note_count; i++) {
+        snk_probe_note(entry, &actions->notes[i]);
         if (actions->notes[i].kind == SNECK_EVENT_LOST)
             turn->call_watch |= snk_watch_lost_locked(client, entry, &actions->notes[i]);
+    }
 }
 
 void snk_turn_take_locked(snk_turn *turn, snk_event *event)

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "client/agent.h"
 #include "client/perform.h"
+#include "client/probes.h"
 
 /* One acquire of one thread, on its stack. */
 typedef struct wait {
@@ -131,6 +132,7 @@ static bool go_round(wait *self)
         snk_agent_end_locked(&self->agent, entry);
     (void)pthread_mutex_unlock(&entry->mutex);
     if (sleeps) {
+        snk_probe_wait(entry);
         sleep_cancellably(self);
         snk_parking_end(&self->agent.parking);
         look_for_grant(self);

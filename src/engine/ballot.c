@@ -56,7 +56,7 @@ void snk_ballot_ask(snk_ballot *ballot, uint64_t token)
     ballot->pause_ns = 0;
     for (uint32_t i = 0; i < ballot->quorum->nodes; i++) {
         ballot->open[i]++;
-        if (!SNK_BUGGY(72) || ballot->votes[i].kind != SNK_VOTE_YES)
+        if (!SNK_BUGGY(112) || ballot->votes[i].kind != SNK_VOTE_YES)
             ballot->votes[i] = (snk_vote){ .kind = SNK_VOTE_OPEN };
     }
 }
@@ -64,7 +64,7 @@ void snk_ballot_ask(snk_ballot *ballot, uint64_t token)
 uint32_t snk_ballot_touched(const snk_ballot *ballot)
 {
     uint32_t touched = ballot->voted;
-    if (SNK_BUGGY(74))
+    if (SNK_BUGGY(114))
         return touched;
     touched |= ballot->silent;
     for (uint32_t i = 0; i < ballot->quorum->nodes; i++)
@@ -75,7 +75,7 @@ uint32_t snk_ballot_touched(const snk_ballot *ballot)
 
 uint32_t snk_ballot_unanswered(const snk_ballot *ballot)
 {
-    return SNK_BUGGY(75) ? 0 : ballot->silent;
+    return SNK_BUGGY(115) ? 0 : ballot->silent;
 }
 
 uint32_t snk_ballot_missed(const snk_ballot *ballot)
@@ -224,7 +224,7 @@ static snk_verdict judge_rivals(snk_ballot *ballot, const count *n)
     return SNK_VERDICT_BUSY;
 }
 
-/* Deliberate bug 70: what every quorum did that asks one of its nodes for the token. */
+/* Deliberate bug 110: what every quorum did that asks one of its nodes for the token. */
 static void take_token_of_one(snk_ballot *ballot)
 {
     for (uint32_t i = ballot->quorum->nodes; i > 0; i--)
@@ -235,10 +235,10 @@ static void take_token_of_one(snk_ballot *ballot)
 static snk_verdict judge(snk_ballot *ballot, int64_t now_ns)
 {
     count n = count_votes(ballot);
-    uint32_t majority = snk_quorum_majority(ballot->quorum) - SNK_BUGGY(76);
+    uint32_t majority = snk_quorum_majority(ballot->quorum) - SNK_BUGGY(116);
     if (n.buried)
         return SNK_VERDICT_BURIED;
-    if (n.yes >= majority && SNK_BUGGY(70))
+    if (n.yes >= majority && SNK_BUGGY(110))
         take_token_of_one(ballot);
     if (n.yes >= majority)
         return snk_deadline_of(ballot->sent_at_ns, ballot->lease_ns) > now_ns ? SNK_VERDICT_GRANTED : SNK_VERDICT_LATE;

@@ -21,7 +21,7 @@ void snk_node_clock_heard(snk_node_clock *clock, int64_t time_us, int64_t sent_a
 
 void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t now_ns)
 {
-    if (SNK_BUGGY(71))
+    if (SNK_BUGGY(111))
         uptime_ns = SNK_NEVER_NS / 2;
     clock->counts_from_ns = now_ns - uptime_ns + quorum->lease_max_ns + SNK_QUORUM_YOUNG_NS;
 }
@@ -104,7 +104,7 @@ static counts count(const snk_quorum *quorum, const snk_node_says says[])
 snk_quorum_says snk_quorum_renewal(const snk_quorum *quorum, const snk_node_says says[])
 {
     counts n = count(quorum, says);
-    uint32_t majority = snk_quorum_majority(quorum) - SNK_BUGGY(77);
+    uint32_t majority = snk_quorum_majority(quorum) - SNK_BUGGY(117);
     uint32_t blocking = snk_quorum_blocking(quorum);
     if (n.of[SNK_NODE_YES] >= majority)
         return SNK_QUORUM_YES;

@@ -46,6 +46,13 @@ typedef struct snk_redis_call {
      */
     void (*done)(struct snk_redis_call *call);
     void *context;
+    bool asking; /* cluster: ASKING goes right before it, so that a server which is being given the slot serves it */
+
+    /* For topology.h; the client of one server does not look at them. */
+    uint16_t slot;                     /* of its keys */
+    bool hasty;                        /* it is not worth waiting until somebody can serve it */
+    bool yields;                       /* while its keys are being moved (TRYAGAIN) the caller has another way */
+    struct snk_commitment *commitment; /* borrowed: replicas must have it too (commit.h); NULL: not so */
 
     /* What came of it; valid once it is done. */
     snk_redis_outcome outcome;
@@ -55,6 +62,10 @@ typedef struct snk_redis_call {
     int64_t sent_at_ns;  /* snk_now_ns() before its first byte could leave; 0 when not sent */
     int64_t reply_at_ns; /* snk_now_ns() when it was done */
     sneck_error error; /* SNECK_UNAVAILABLE or SNECK_UNKNOWN (or SNECK_DENIED, SNECK_LIMIT, …); SNECK_OK with a reply */
+
+    /* Private to the topology. */
+    struct snk_node *node; /* where it goes; a reference. NULL: to the server for its slot */
+    unsigned hops;         /* how often it was sent on */
 
     /* Private to src/redis; see conn_parts.h. */
     char *command; /* owned; the formatted bytes */

@@ -103,11 +103,11 @@ void snk_redis_channels_unwant(snk_redis_channels *channels, const char *name, s
     look_at(channels, channel);
 }
 
-static bool note_sent(snk_redis_channels *channels, snk_redis_channel *channel)
+static bool note_sent(snk_redis_channels *channels, snk_redis_channel *channel, bool join)
 {
     if (channels->sent_tail - channels->sent_head == channels->sent_capacity) {
         size_t capacity = channels->sent_capacity > 0 ? channels->sent_capacity * 2 : SENT_FIRST;
-        snk_redis_channel **sent = calloc(capacity, sizeof(snk_redis_channel *));
+        snk_redis_sent *sent = calloc(capacity, sizeof *sent);
         if (sent == NULL)
             return false;
         for (size_t i = channels->sent_head; i != channels->sent_tail; i++)
@@ -116,7 +116,8 @@ static bool note_sent(snk_redis_channels *channels, snk_redis_channel *channel)
         channels->sent = sent;
         channels->sent_capacity = capacity;
     }
-    channels->sent[channels->sent_tail++ & (channels->sent_capacity - 1)] = channel;
+    channels->sent[channels->sent_tail++ & (channels->sent_capacity - 1)] =
+        (snk_redis_sent){ .channel = channel, .join = join };
     return true;
 }
 
@@ -132,7 +133,7 @@ bool snk_redis_channels_next(snk_redis_channels *channels, snk_redis_channel **c
             drop_if_unused(channels, channel);
             continue;
         }
-        if (!note_sent(channels, channel))
+        if (!note_sent(channels, channel, join))
             return false;
         snk_list_remove(link);
         channel->joined = join;
@@ -150,7 +151,7 @@ snk_redis_channel *snk_redis_channels_answered(snk_redis_channels *channels, con
 {
     if (channels->sent_head == channels->sent_tail)
         return NULL;
-    snk_redis_channel *channel = channels->sent[channels->sent_head++ & (channels->sent_capacity - 1)];
+    snk_redis_channel *channel = channels->sent[channels->sent_head++ & (channels->sent_capacity - 1)].channel;
     assert(channel->in_flight > 0);
     channel->in_flight--;
     if (channel->in_flight > 0)
@@ -160,9 +161,30 @@ snk_redis_channel *snk_redis_channels_answered(snk_redis_channels *channels, con
         return NULL;
     }
     channel->confirmed = error == NULL;
-    if (error != NULL)
+    if (error != NULL) {
         channel->refused = *error;
+        channel->joined = false;
+    }
     return channel;
+}
+
+bool snk_redis_channels_ended(snk_redis_channels *channels, const char *name, size_t length,
+                              snk_redis_channel **channel_out)
+{
+    *channel_out = NULL;
+    snk_redis_channel *channel = snk_redis_channels_find(channels, name, length);
+    if (channels->sent_head != channels->sent_tail) {
+        const snk_redis_sent *oldest = &channels->sent[channels->sent_head & (channels->sent_capacity - 1)];
+        if (!oldest->join && oldest->channel == channel)
+            return false;
+    }
+    /* With a command on its way the answer to that one will tell. */
+    if (channel == NULL || channel->in_flight > 0 || !channel->joined)
+        return true;
+    channel->joined = false;
+    channel->confirmed = false;
+    *channel_out = channel;
+    return true;
 }
 
 void snk_redis_channels_cut(snk_redis_channels *channels)

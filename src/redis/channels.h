@@ -21,18 +21,25 @@ typedef struct snk_redis_channel {
     unsigned in_flight;  /* commands about it that are not answered */
     bool joined;         /* by the last command that was sent */
     bool confirmed;      /* by the answer to that command */
+    bool sharded;        /* SSUBSCRIBE; set by the caller */
     snk_link to_do;      /* in channels.to_do */
     sneck_error refused; /* why the server refused it; SNECK_OK when it did not */
     size_t length;
     char name[]; /* ends in NUL, which is not counted */
 } snk_redis_channel;
 
+/* A command that is not answered. */
+typedef struct snk_redis_sent {
+    snk_redis_channel *channel;
+    bool join;
+} snk_redis_sent;
+
 typedef struct snk_redis_channels {
     snk_list buckets[SNK_REDIS_CHANNEL_BUCKETS];
     snk_list to_do; /* channels about which something may have to be sent */
     size_t count;
-    snk_redis_channel **sent; /* owned ring: channels of the commands that are not answered, oldest first */
-    size_t sent_capacity;     /* a power of 2, or 0 */
+    snk_redis_sent *sent; /* owned ring, oldest first */
+    size_t sent_capacity; /* a power of 2, or 0 */
     size_t sent_head;
     size_t sent_tail;
 } snk_redis_channels;
@@ -57,6 +64,13 @@ bool snk_redis_channels_next(snk_redis_channels *channels, snk_redis_channel **c
  * or refused, else NULL: the channel may be gone.
  */
 snk_redis_channel *snk_redis_channels_answered(snk_redis_channels *channels, const sneck_error *error);
+
+/*
+ * The server said that a channel was left. False when that is the answer to the oldest command. Else it has ended a
+ * subscription by itself, which stays so until it is wanted anew: *channel_out, or NULL if there is none any more.
+ */
+bool snk_redis_channels_ended(snk_redis_channels *channels, const char *name, size_t length,
+                              snk_redis_channel **channel_out);
 
 /* The connection is gone: nothing is confirmed, and everything that is wanted must be sent again. */
 void snk_redis_channels_cut(snk_redis_channels *channels);

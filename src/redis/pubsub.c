@@ -92,6 +92,7 @@ static void connect_or_wait(snk_redis_pubsub *pubsub)
     atomic_store_explicit(&pubsub->hushed, false, memory_order_release);
     pubsub->connected = status == SNECK_OK;
     pubsub->run = greeting.run;
+    pubsub->version = greeting.version;
     if (status != SNECK_OK)
         pubsub->last_error = error;
     pthread_cond_broadcast(&pubsub->changed);
@@ -137,6 +138,14 @@ static bool add_command(snk_redis_pubsub *pubsub, size_t count, const char *cons
     return added;
 }
 
+static const char *command_for(const snk_redis_pubsub *pubsub, const snk_redis_channel *channel, bool join)
+{
+    /* A server that does not tell its version is taken for a new one. */
+    if (channel->sharded && (pubsub->version == 0 || pubsub->version >= SNK_REDIS_SHARDED_SINCE))
+        return join ? "SSUBSCRIBE" : "SUNSUBSCRIBE";
+    return join ? "SUBSCRIBE" : "UNSUBSCRIBE";
+}
+
 /* Writes down what is to be sent. False: no memory, so that what was counted as sent is not. */
 static bool gather(snk_redis_pubsub *pubsub, int64_t now)
 {
@@ -145,7 +154,7 @@ static bool gather(snk_redis_pubsub *pubsub, int64_t now)
     bool join;
     pthread_mutex_lock(&pubsub->mutex);
     while (fine && snk_redis_channels_next(&pubsub->channels, &channel, &join)) {
-        const char *words[] = { join ? "SUBSCRIBE" : "UNSUBSCRIBE", channel->name };
+        const char *words[] = { command_for(pubsub, channel, join), channel->name };
         const size_t lengths[] = { strlen(words[0]), channel->length };
         fine = add_command(pubsub, 2, words, lengths);
         if (pubsub->asked_at_ns == 0)
@@ -178,6 +187,15 @@ static bool send_out(snk_redis_pubsub *pubsub, sneck_error *error)
 
 /* ---- Receiving ---- */
 
+/* The server has not, or no longer, subscribed us to the channel (NULL: no memory for its name). */
+static void lose(const snk_redis_pubsub *pubsub, const char *channel, size_t length, const sneck_error *why)
+{
+    const snk_redis_listener *listener = &pubsub->settings->listener;
+    snk_redis_log(pubsub->settings, SNECK_LOG_ERROR, "event=subscription-refused error=\"%s\"", why->message);
+    if (channel != NULL && listener->unsubscribed != NULL)
+        listener->unsubscribed(listener->context, channel, length, why);
+}
+
 /* The name of a channel that may be gone once the mutex is free. NULL when out of memory. */
 static char *copy_name_locked(const snk_redis_channel *channel, size_t *length_out)
 {
@@ -200,13 +218,32 @@ static void hear_answer(snk_redis_pubsub *pubsub, const sneck_error *refusal)
     pthread_mutex_unlock(&pubsub->mutex);
     const snk_redis_listener *listener = &pubsub->settings->listener;
     if (settled && refusal != NULL)
-        snk_redis_log(pubsub->settings, SNECK_LOG_ERROR, "event=subscription-refused error=\"%s\"", refusal->message);
+        lose(pubsub, name, length, refusal);
     else if (name != NULL && listener->subscribed != NULL)
         listener->subscribed(listener->context, name, length, run);
     free(name);
 }
 
-static void hear_message(const snk_redis_pubsub *pubsub, const redisReply *channel, const redisReply *payload)
+/* A channel was left: because we wanted to, or because the server has given its slot away. */
+static void hear_left(snk_redis_pubsub *pubsub, const redisReply *name)
+{
+    if (name->type != REDIS_REPLY_STRING)
+        return;
+    snk_redis_channel *channel = NULL;
+    pthread_mutex_lock(&pubsub->mutex);
+    bool ended = snk_redis_channels_ended(&pubsub->channels, name->str, (size_t)name->len, &channel);
+    pthread_mutex_unlock(&pubsub->mutex);
+    sneck_error why;
+    if (!ended) {
+        hear_answer(pubsub, NULL);
+    } else if (channel != NULL) {
+        snk_fail(&why, SNECK_UNAVAILABLE, 0, "%s: the channel is elsewhere now", pubsub->settings->where);
+        lose(pubsub, name->str, (size_t)name->len, &why);
+    }
+}
+
+static void hear_message(const snk_redis_pubsub *pubsub, const redisReply *channel, const redisReply *payload,
+                         bool sharded)
 {
     const snk_redis_listener *listener = &pubsub->settings->listener;
     if (listener->message == NULL || channel->type != REDIS_REPLY_STRING || payload->type != REDIS_REPLY_STRING)
@@ -216,7 +253,8 @@ static void hear_message(const snk_redis_pubsub *pubsub, const redisReply *chann
                                   .channel_length = (size_t)channel->len,
                                   .payload = payload->str,
                                   .payload_length = (size_t)payload->len,
-                                  .run = pubsub->run };
+                                  .run = pubsub->run,
+                                  .sharded = sharded };
     listener->message(listener->context, &message);
 }
 
@@ -231,10 +269,15 @@ static void hear(snk_redis_pubsub *pubsub, const redisReply *reply)
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 2 || reply->element[0]->type != REDIS_REPLY_STRING)
         return;
     const char *kind = reply->element[0]->str;
+    bool sharded = kind[0] == 's' && strncmp(kind, "subscribe", strlen("subscribe")) != 0;
+    if (sharded)
+        kind++;
     if (strcmp(kind, "message") == 0 && reply->elements == 3)
-        hear_message(pubsub, reply->element[1], reply->element[2]);
-    else if (strcmp(kind, "subscribe") == 0 || strcmp(kind, "unsubscribe") == 0)
+        hear_message(pubsub, reply->element[1], reply->element[2], sharded);
+    else if (strcmp(kind, "subscribe") == 0)
         hear_answer(pubsub, NULL);
+    else if (strcmp(kind, "unsubscribe") == 0)
+        hear_left(pubsub, reply->element[1]);
 }
 
 static bool hear_all(snk_redis_pubsub *pubsub, sneck_error *error)
@@ -389,13 +432,15 @@ static sneck_status start_locked(snk_redis_pubsub *pubsub, sneck_error *error)
 
 /* ---- For all threads ---- */
 
-sneck_status snk_redis_pubsub_subscribe(snk_redis_pubsub *pubsub, const char *channel, size_t length,
+sneck_status snk_redis_pubsub_subscribe(snk_redis_pubsub *pubsub, const char *channel, size_t length, bool sharded,
                                         sneck_error *error)
 {
     pthread_mutex_lock(&pubsub->mutex);
     sneck_status status = start_locked(pubsub, error);
     if (status == SNECK_OK)
         status = snk_redis_channels_want(&pubsub->channels, channel, length, error);
+    if (status == SNECK_OK)
+        snk_redis_channels_find(&pubsub->channels, channel, length)->sharded = sharded;
     pthread_mutex_unlock(&pubsub->mutex);
     eventfd_write(pubsub->wake_fd, 1);
     return status;

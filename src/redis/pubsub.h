@@ -10,7 +10,7 @@ typedef struct snk_redis_pubsub snk_redis_pubsub;
 sneck_status snk_redis_pubsub_open(const snk_redis_settings *settings, int stop_fd, snk_redis_pubsub **pubsub_out,
                                    sneck_error *error);
 
-sneck_status snk_redis_pubsub_subscribe(snk_redis_pubsub *pubsub, const char *channel, size_t length,
+sneck_status snk_redis_pubsub_subscribe(snk_redis_pubsub *pubsub, const char *channel, size_t length, bool sharded,
                                         sneck_error *error);
 void snk_redis_pubsub_unsubscribe(snk_redis_pubsub *pubsub, const char *channel, size_t length);
 bool snk_redis_pubsub_is_subscribed(snk_redis_pubsub *pubsub, const char *channel, size_t length,

@@ -61,6 +61,7 @@ struct snk_redis_pubsub {
     unsigned deferred;
     snk_redis_receiver receiver;
     snk_redis_run run;
+    unsigned version;
     sneck_error last_error;
     pthread_t thread;
     int64_t received_at_ns; /* when the server last said something */

@@ -90,7 +90,12 @@ const char *snk_redis_where(const snk_redis *redis)
 
 sneck_status snk_redis_subscribe(snk_redis *redis, const char *channel, size_t length, sneck_error *error)
 {
-    return snk_redis_pubsub_subscribe(redis->pubsub, channel, length, error);
+    return snk_redis_pubsub_subscribe(redis->pubsub, channel, length, false, error);
+}
+
+sneck_status snk_redis_subscribe_sharded(snk_redis *redis, const char *channel, size_t length, sneck_error *error)
+{
+    return snk_redis_pubsub_subscribe(redis->pubsub, channel, length, true, error);
 }
 
 void snk_redis_unsubscribe(snk_redis *redis, const char *channel, size_t length)

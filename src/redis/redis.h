@@ -31,6 +31,7 @@ typedef struct snk_redis_message {
     const char *payload;
     size_t payload_length;
     snk_redis_run run; /* of the server that said it */
+    bool sharded;      /* by SPUBLISH; in a cluster only that comes from the very server that has the keys */
 } snk_redis_message;
 
 /*
@@ -45,6 +46,8 @@ typedef struct snk_redis_listener {
      * channel before that may have been missed.
      */
     void (*subscribed)(void *context, const char *channel, size_t length, snk_redis_run run);
+    /* The server refused the subscription, or has ended it because the channel is elsewhere now. */
+    void (*unsubscribed)(void *context, const char *channel, size_t length, const sneck_error *why);
     /* The pub/sub connection was cut: until `subscribed` comes again nothing is heard. */
     void (*deafened)(void *context);
     /* A command connection was made, or made again (`again`): state on the server may have changed meanwhile. */
@@ -95,6 +98,10 @@ void snk_redis_drive(snk_redis *redis, snk_redis_call *const calls[], size_t cou
  * SNECK_NO_MEMORY, or SNECK_LIMIT beyond SNK_REDIS_CHANNELS_MAX channels.
  */
 sneck_status snk_redis_subscribe(snk_redis *redis, const char *channel, size_t length, sneck_error *error);
+#define SNK_REDIS_SHARDED_SINCE 70000 /* Redis 7.0 */
+
+/* The same by SSUBSCRIBE, unless the server is older than Redis 7. A channel is one or the other. */
+sneck_status snk_redis_subscribe_sharded(snk_redis *redis, const char *channel, size_t length, sneck_error *error);
 void snk_redis_unsubscribe(snk_redis *redis, const char *channel, size_t length);
 
 /* Whether the server has confirmed the channel on the present connection; then *run_out (may be NULL) says which. */

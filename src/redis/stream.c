@@ -120,19 +120,38 @@ static bool grow_slots(snk_redis_conn *conn)
     return true;
 }
 
-/* Puts a call into the stream of an open connection. False when there is no memory. */
-static bool stream_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t now)
+/* Adds a command whose reply is for `call` (NULL: for nobody). False when there is no memory. */
+static bool add_slot_locked(snk_redis_conn *conn, const char *command, size_t length, snk_redis_slot slot)
 {
     if (conn->tail - conn->head == conn->slot_capacity && !grow_slots(conn))
         return false;
-    if (!snk_redis_bytes_add(&conn->out, call->command, call->command_length))
+    if (!snk_redis_bytes_add(&conn->out, command, length))
         return false;
+    slot.start = conn->stream_end;
+    *slot_at(conn, conn->tail++) = slot;
+    conn->stream_end += length;
+    return true;
+}
+
+/* Puts a call into the stream of an open connection. False when there is no memory. */
+static bool stream_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t now)
+{
+    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+    size_t asking_length = call->asking ? sizeof asking - 1 : 0;
+    snk_redis_slot slot = { .at_ns = now, .deadline_ns = call->deadline_ns };
+    if (call->asking && !add_slot_locked(conn, asking, asking_length, slot))
+        return false;
+    slot.call = call;
+    if (!add_slot_locked(conn, call->command, call->command_length, slot)) {
+        /* Left alone it would be for somebody else's command, which then ran where its slot is not served yet. */
+        conn->tail -= call->asking;
+        conn->out.length -= asking_length;
+        conn->stream_end -= asking_length;
+        return false;
+    }
     call->stage = SNK_REDIS_STAGE_STREAMED;
     call->sent_at_ns = now;
-    call->position = conn->tail++;
-    *slot_at(conn, call->position) =
-        (snk_redis_slot){ .call = call, .start = conn->stream_end, .at_ns = now, .deadline_ns = call->deadline_ns };
-    conn->stream_end += call->command_length;
+    call->position = conn->tail - 1;
     return true;
 }
 

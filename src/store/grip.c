@@ -1,5 +1,7 @@
 #include "store/grip.h"
 
+#include "base/bug.h"
+
 const char *snk_mode_word(snk_mode mode)
 {
     static const char *const words[] = {
@@ -26,15 +28,17 @@ bool snk_crowd_allows(const snk_crowd *crowd, const snk_grip *grip, bool stands_
     uint32_t in_the_way = stands_beside ? crowd->holders - 1 : crowd->holders;
     switch (grip->mode) {
     case SNK_MODE_EXCLUSIVE:
-        return in_the_way == 0;
+        return in_the_way == 0 || (SNK_BUGGY(71) && in_the_way == crowd->sharing);
     case SNK_MODE_SHARED:
-        return in_the_way == crowd->sharing;
+        return in_the_way == crowd->sharing || SNK_BUGGY(70);
     case SNK_MODE_PERMIT:
+        if (SNK_BUGGY(72))
+            least = 1;
         return in_the_way == crowd->permits && crowd->used + least <= crowd->count;
     case SNK_MODE_TAKE:
         return least <= crowd->count;
     case SNK_MODE_PASS:
-        return crowd->count == 0;
+        return crowd->count == 0 || (SNK_BUGGY(90) && crowd->count == 1);
     }
     return false;
 }

@@ -62,28 +62,27 @@ sneck_status snk_setting_time(const snk_url *url, const char *key, int64_t most_
     return SNECK_OK;
 }
 
-static sneck_status read_password_file(char password[SNK_PASSWORD_SIZE], sneck_error *error)
+sneck_status snk_setting_secret(const char *path, const char *what, char secret[SNK_PASSWORD_SIZE], sneck_error *error)
 {
-    const char *path = secure_getenv("SNECK_PASSWORD_FILE");
+    secret[0] = '\0';
     if (path == NULL || *path == '\0')
         return SNECK_OK;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, password, SNK_PASSWORD_SIZE - 1);
+    ssize_t length = fd < 0 ? -1 : read(fd, secret, SNK_PASSWORD_SIZE - 1);
     int cause = errno;
     if (fd >= 0)
         (void)close(fd);
     if (length < 0)
-        return snk_fail(error, SNECK_DENIED, cause, "the file that SNECK_PASSWORD_FILE names cannot be read");
-    password[length] = '\0';
-    password[strcspn(password, "\r\n")] = '\0';
+        return snk_fail(error, SNECK_DENIED, cause, "the file that %s names cannot be read", what);
+    secret[length] = '\0';
+    secret[strcspn(secret, "\r\n")] = '\0';
     return SNECK_OK;
 }
 
 sneck_status snk_setting_password(const snk_url *url, char password[SNK_PASSWORD_SIZE], sneck_error *error)
 {
-    password[0] = '\0';
     if (*url->password == '\0')
-        return read_password_file(password, error);
+        return snk_setting_secret(secure_getenv("SNECK_PASSWORD_FILE"), "SNECK_PASSWORD_FILE", password, error);
     if (strlen(url->password) >= SNK_PASSWORD_SIZE)
         return snk_fail(error, SNECK_INVALID, 0, "the password in the store's URL is too long");
     (void)snk_copy_text(password, SNK_PASSWORD_SIZE, url->password);

@@ -21,6 +21,9 @@ sneck_status snk_setting_time(const snk_url *url, const char *key, int64_t most_
 sneck_status snk_setting_number(const char *text, const char *what, long least, long most, long *number_out,
                                 sneck_error *error);
 
+/* The first line of the file at `path`, which `what` names; "" without one. SNECK_DENIED when it cannot be read. */
+sneck_status snk_setting_secret(const char *path, const char *what, char secret[SNK_PASSWORD_SIZE], sneck_error *error);
+
 /*
  * The password of the URL, else the first line of the file that SNECK_PASSWORD_FILE names, else "". SNECK_DENIED when
  * that cannot be read.

@@ -17,21 +17,33 @@ typedef struct scheme {
 
 static const char *const no_keys[] = { NULL };
 static const char *const sqlite_keys[] = { "file_mode", NULL };
+static const char *const zookeeper_keys[] = { "session", "timeout", NULL };
+
+#if !SNK_HAS_ZOOKEEPER
+sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    (void)config;
+    *store_out = NULL;
+    return snk_fail(error, SNECK_UNSUPPORTED, 0, "zk: this sneck was built without libzookeeper");
+}
+#endif
 
 static const scheme schemes[] = {
     { .name = "redis", .open = snk_redis_store_open, .keys = snk_redis_keys },
     { .name = "rediss", .open = snk_redis_store_open, .keys = snk_redis_keys },
     { .name = "redis+unix", .open = snk_redis_store_open, .keys = snk_redis_keys },
-    { .name = "redis+sentinel", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "rediss+sentinel", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "redis-sentinel", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "redis+replicated", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "rediss+replicated", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "redis+cluster", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "rediss+cluster", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redis+sentinel", .open = snk_redis_store_open, .keys = snk_redis_sentinel_keys },
+    { .name = "rediss+sentinel", .open = snk_redis_store_open, .keys = snk_redis_sentinel_keys },
+    { .name = "redis-sentinel", .open = snk_redis_store_open, .keys = snk_redis_lettuce_keys },
+    { .name = "rediss-sentinel", .open = snk_redis_store_open, .keys = snk_redis_lettuce_keys },
+    { .name = "redis+replicated", .open = snk_redis_store_open, .keys = snk_redis_keys },
+    { .name = "rediss+replicated", .open = snk_redis_store_open, .keys = snk_redis_keys },
+    { .name = "redis+cluster", .open = snk_redis_store_open, .keys = snk_redis_keys },
+    { .name = "rediss+cluster", .open = snk_redis_store_open, .keys = snk_redis_keys },
     { .name = "redlock", .open = snk_quorum_store_open, .keys = snk_quorum_keys },
     { .name = "redlocks", .open = snk_quorum_store_open, .keys = snk_quorum_keys },
     { .name = "sqlite", .open = snk_sqlite_open, .keys = sqlite_keys },
+    { .name = "zk", .open = snk_zk_store_open, .keys = zookeeper_keys },
     { .name = "memory", .open = snk_memory_open, .keys = no_keys },
 };
 
@@ -57,7 +69,7 @@ sneck_status snk_store_open(const snk_store_config *config, snk_store **store_ou
     if (found == NULL)
         return snk_fail(
             error, SNECK_UNSUPPORTED, 0,
-            "there is no store \"%.40s:\"; known are sqlite:, redis:, redlock: and memory:", config->url->scheme);
+            "there is no store \"%.40s:\"; known are sqlite:, redis:, redlock:, zk: and memory:", config->url->scheme);
     return found->open(config, store_out, error);
 }
 

@@ -60,6 +60,7 @@ typedef struct snk_call {
     const snk_claim *claims; /* borrowed until done */
     snk_answer *answers;     /* borrowed until done; `count` of them */
     size_t count;
+    bool background; /* nobody waits for it, and it is asked again anyway: better failed now than answered late */
     void (*done)(struct snk_call *call);
     void *context;
     snk_store *store; /* set by snk_store_submit */
@@ -78,7 +79,8 @@ typedef struct snk_store_traits {
     bool keeps_no_order; /* those who wait are served in any order, so `fair` fails with SNECK_UNSUPPORTED */
     bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
     unsigned modes;      /* what it can do: bits of snk_mode; a request for another one fails with SNECK_UNSUPPORTED */
-    bool keeps_versions; /* it has `version` */
+    const char *modes_hint; /* what to do for the others; NULL: use another store */
+    bool keeps_versions;    /* it has `version` */
 } snk_store_traits;
 
 /*
@@ -128,6 +130,11 @@ typedef struct snk_store_ops {
      * and the store is still open. May be NULL.
      */
     bool (*rouse)(snk_store *store, const _Atomic uint32_t *word);
+    /*
+     * Which part of the store a name is in now: what is asked about names of one part may be held up together, but never
+     * by another part. May be NULL: there is one part.
+     */
+    uint32_t (*part)(snk_store *store, const char *name);
     /*
      * For whoever was told so by `wait`: whether the news is that this claim was granted the lock. No I/O; false when
      * that is not known. NULL where grants are announced by snk_news_fn, or not at all.
@@ -185,6 +192,7 @@ typedef struct snk_store_config {
     const char *prefix; /* borrowed; copied by the store */
     snk_identity identity;
     int64_t retry_ns;
+    int64_t lease_ns; /* of locks that do not say otherwise; 0: the usual */
     snk_news_fn news;
     void *news_context;
     snk_link_fn link; /* may be NULL */
@@ -213,7 +221,6 @@ sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_o
 sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_quorum_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
-/* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
-sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 
 #endif

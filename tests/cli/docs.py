@@ -21,8 +21,8 @@ def pages():
     return ["README.md", "CONTRIBUTING.md", *listed]
 
 
-def test_every_test_named_in_the_safety_table_exists():
-    named = re.findall(r"`(\w+)/(\w+):(\w+)`", read("docs/safety.md"))
+def test_every_test_named_in_the_tables_exists():
+    named = re.findall(r"`(\w+)/(\w+):(\w+)`", read("docs/safety.md") + read("docs/coverage.md"))
     assert len(named) > 40, named
     missing = []
     for suite, file, test in named:

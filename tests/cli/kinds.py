@@ -1,9 +1,11 @@
-"""Shared locks, slots, latches and versions on the command line."""
+"""Shared locks, slots, latches and versions on the command line; each test on the embedded store and on Redis."""
 
 import json
+import os
 
 import tap
 from holder import Holder, Waiter, check, same, show
+from redis_server import RedisServer
 
 
 def test_shared_holders_stand_side_by_side():
@@ -36,7 +38,7 @@ def test_slots_let_so_many_in():
 
 
 def test_the_slot_of_one_that_was_killed_is_free():
-    dead = Holder("seat", "--slots", "1")
+    dead = Holder("seat", "--slots", "1", "--lease", "2s")  # the embedded store knows at once, Redis by the lease
     waiter = Waiter("seat", "--slots", "1")
     dead.process.kill()
     waiter.await_turn()
@@ -75,5 +77,16 @@ def test_wrong_usage_is_64():
                       ["version", "bump", "v"], ["version", "bump", "--expected", "-1", "v"]):
         check(tap.sneck(*arguments), 64)
 
+
+def on_redis(function):
+    def run():
+        os.environ["SNECK_STORE"] = RedisServer().url()
+        function()
+    return run
+
+
+for name, function in list(globals().items()):
+    if name.startswith("test_"):
+        globals()[f"{name}_on_redis"] = on_redis(function)
 
 tap.main()

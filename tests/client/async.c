@@ -93,7 +93,7 @@ static void test_a_request_whose_time_is_over_leaves_the_queue(void **state)
     sneck_lock *waiter = test_mutex(bed->client, "a", &options);
     outcome late = { 0 };
     EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
-    EXPECT(SNECK_OK, sneck_acquire_async(waiter, 300, note, &late, NULL, &error));
+    EXPECT(SNECK_OK, sneck_acquire_async(waiter, 1500, note, &late, NULL, &error));
     int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
     while (test_queue_in_store(bed->client, "a") != 1)
         assert_true(test_now_ms() < until_ms);

@@ -255,6 +255,49 @@ static void test_kinds_have_names(void **state)
     assert_string_equal(sneck_event_kind_name((sneck_event_kind)99), "?");
 }
 
+/* Callbacks of one client come one after the other; everybody else goes on: renewals, locks, and who reads events. */
+static void test_a_callback_that_sleeps_delays_no_renewal_and_no_other_event(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    heard self = HEARD_NOTHING;
+    self.holds_up = true;
+    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
+    options.on_event = listen;
+    options.event_context = &self;
+    sneck_client *client = test_open(bed, &options);
+    assert_true(sneck_event_fd(client) >= 0);
+    sneck_lock_options lock_options = SNECK_LOCK_OPTIONS_INIT;
+    lock_options.lease_ms = 1000;
+    lock_options.renew_ms = 100;
+    sneck_lock *lock = test_mutex(client, "a", &lock_options);
+    sneck_lock *other = test_mutex(client, "b", &lock_options);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    int lost_fd = sneck_lost_fd(lock);
+    await_count(&self, 1); /* it is inside, and stays there */
+    int64_t until_ms = test_now_ms() + test_scaled(10000);
+    do {
+        EXPECT(SNECK_OK, sneck_acquire(other, 0, &error));
+        EXPECT(SNECK_OK, sneck_release(other, &error));
+        (void)test_await_event(client, SNECK_EVENT_RELEASED);
+        (void)test_await_event(client, SNECK_EVENT_RENEWED);
+        assert_true(sneck_is_held(lock));
+    } while (test_now_ms() < until_ms);
+    test_break(client, "a");
+    sneck_event lost = test_await_event(client, SNECK_EVENT_LOST);
+    assert_string_equal(lost.name, "a");
+    assert_true(test_readable(lost_fd, 0));
+    (void)pthread_mutex_lock(&self.mutex);
+    assert_int_equal(self.count, 1);
+    self.holds_up = false;
+    (void)pthread_cond_broadcast(&self.changed);
+    (void)pthread_mutex_unlock(&self.mutex);
+    await_count(&self, 3); /* what waited for the callback is told now */
+    sneck_lock_free(lock);
+    sneck_lock_free(other);
+    sneck_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +307,7 @@ int main(void)
         cmocka_unit_test(test_a_callback_may_free_its_own_handle),
         cmocka_unit_test(test_events_can_be_polled_for),
         cmocka_unit_test(test_a_full_queue_drops_the_oldest_but_never_a_loss),
+        cmocka_unit_test(test_a_callback_that_sleeps_delays_no_renewal_and_no_other_event),
         cmocka_unit_test(test_loss_is_logged),
         cmocka_unit_test(test_kinds_have_names),
     };

@@ -176,7 +176,7 @@ static void test_an_asynchronous_wait_ends_on_time_while_the_store_hangs(void **
     outcome first = { -1 };
     outcome second = { -1 };
     test_set_fault(faulty, SNK_ASK_ACQUIRE, TEST_HANGS);
-    EXPECT(SNECK_OK, sneck_acquire_async(lock, 50, note_done, &first, NULL, &error));
+    EXPECT(SNECK_OK, sneck_acquire_async(lock, 1000, note_done, &first, NULL, &error));
     test_await_hanging(faulty, 1);
     EXPECT(SNECK_OK, sneck_acquire_async(other, 50, note_done, &second, NULL, &error));
     assert_int_equal(await_outcome(&first), SNECK_UNKNOWN);      /* it left, and nobody knows */

@@ -101,6 +101,13 @@ static sneck_status break_hold(snk_store *store, const char *name, uint64_t toke
     return inner->ops->break_hold(inner, name, token, reason, error);
 }
 
+static sneck_status count(snk_store *store, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error)
+{
+    snk_store *inner = of(store)->inner;
+    atomic_fetch_add(&of(store)->tallies, 1);
+    return inner->ops->tally(inner, tally, tallied_out, error);
+}
+
 static void close_both(snk_store *store)
 {
     test_faulty *faulty = of(store);
@@ -123,6 +130,7 @@ test_faulty *test_make_faulty(sneck_client *client)
         .find_grant = find_grant,
         .inspect = inspect,
         .break_hold = break_hold,
+        .tally = count,
         .close = close_both,
     };
     faulty->base.ops = &faulty->ops;

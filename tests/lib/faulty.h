@@ -32,6 +32,7 @@ typedef struct test_faulty {
     atomic_uint calls[3];   /* by snk_ask */
     atomic_uint claims[3];  /* in them */
     atomic_uint checks;     /* claims that were looked up */
+    atomic_uint tallies;    /* counts that were read or changed */
 } test_faulty;
 
 /* Puts itself between a client that was just opened and its store. It goes with the client. */

@@ -29,12 +29,12 @@ static void read_user(char *rules, size_t size)
     rules[strcspn(rules, "\n")] = '\0';
 }
 
-static void write_users(redis_bed *bed)
+void redis_bed_write_users(char path[64])
 {
     char rules[2048];
     read_user(rules, sizeof rules);
-    strcpy(bed->rules, "/tmp/sneck-users-XXXXXX");
-    int fd = mkstemp(bed->rules);
+    strcpy(path, "/tmp/sneck-users-XXXXXX");
+    int fd = mkstemp(path);
     assert_true(fd >= 0);
     (void)dprintf(fd, "user default on nopass ~* &* +@all\nuser %s\n", rules);
     (void)close(fd);
@@ -71,7 +71,7 @@ void redis_bed_connect(redis_bed *bed)
 void redis_bed_start(redis_bed *bed)
 {
     *bed = (redis_bed){ .admin = NULL };
-    write_users(bed);
+    redis_bed_write_users(bed->rules);
     const char *const options[] = { "--aclfile", bed->rules, NULL };
     if (!redis_server_start(&bed->server, options))
         fail_msg("redis-server does not start");
@@ -250,7 +250,8 @@ const char *redis_bed_keys(redis_bed *bed)
 {
     static char text[TEXT_SIZE];
     redisReply *reply = redis_bed_command(bed, "KEYS *");
-    qsort(reply->element, reply->elements, sizeof(redisReply *), compare_texts);
+    if (reply->elements > 0)
+        qsort(reply->element, reply->elements, sizeof(redisReply *), compare_texts);
     join(reply, text);
     freeReplyObject(reply);
     return text;

@@ -19,6 +19,9 @@ typedef struct redis_bed {
     redisContext *admin;
 } redis_bed;
 
+/* Makes a file with the users: an administrator without a password, and the documented one. */
+void redis_bed_write_users(char path[64]);
+
 /* Fails the test when the server does not start. */
 void redis_bed_start(redis_bed *bed);
 void redis_bed_stop(redis_bed *bed);

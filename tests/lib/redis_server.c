@@ -35,7 +35,9 @@ int redis_server_free_port(void)
 static void run_server(const redis_server *server, pid_t parent)
 {
     char port[16];
+    char config[REDIS_SERVER_PATH_SIZE];
     snprintf(port, sizeof port, "%d", server->port);
+    snprintf(config, sizeof config, "%s/sentinel.conf", server->directory);
     const char *words[WORDS_MAX] = {
         "redis-server",           "--port",       port,         "--bind",          "127.0.0.1", "::1",
         "--unixsocket",           server->socket, "--dir",      server->directory, "--save",    "",
@@ -43,6 +45,11 @@ static void run_server(const redis_server *server, pid_t parent)
         "--enable-debug-command", "yes"
     };
     size_t count = 20;
+    if (server->is_sentinel) {
+        words[1] = config;
+        words[2] = "--sentinel";
+        words[3] = NULL;
+    }
     for (size_t i = 0; server->options[i] != NULL && count < WORDS_MAX - 1; i++)
         words[count++] = server->options[i];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -59,7 +66,8 @@ static void run_server(const redis_server *server, pid_t parent)
         const char **in;
         char **out;
     } arguments = { .in = words };
-    execvp("redis-server", arguments.out);
+    const char *program = getenv("SNECK_TEST_REDIS_SERVER");
+    execvp(program != NULL ? program : "redis-server", arguments.out);
     _exit(127);
 }
 
@@ -96,17 +104,38 @@ static bool launch(redis_server *server)
     return false;
 }
 
-bool redis_server_start(redis_server *server, const char *const options[])
+static bool make_place(redis_server *server)
 {
-    int tls_port = server->tls_port;
-    *server = (redis_server){ .port = redis_server_free_port(), .tls_port = tls_port };
-    for (size_t i = 0; options != NULL && options[i] != NULL && i < 15; i++)
-        server->options[i] = options[i];
+    server->port = redis_server_free_port();
     snprintf(server->directory, sizeof server->directory, "/tmp/sneck-redis-XXXXXX");
     if (mkdtemp(server->directory) == NULL)
         return false;
     snprintf(server->socket, sizeof server->socket, "%s/s", server->directory);
-    return launch(server);
+    return true;
+}
+
+bool redis_server_start(redis_server *server, const char *const options[])
+{
+    int tls_port = server->tls_port;
+    *server = (redis_server){ .tls_port = tls_port };
+    for (size_t i = 0; options != NULL && options[i] != NULL && i < REDIS_SERVER_OPTIONS_MAX - 1; i++)
+        server->options[i] = options[i];
+    return make_place(server) && launch(server);
+}
+
+bool redis_server_start_sentinel(redis_server *server, const char *lines)
+{
+    *server = (redis_server){ .is_sentinel = true };
+    if (!make_place(server))
+        return false;
+    char path[REDIS_SERVER_PATH_SIZE];
+    snprintf(path, sizeof path, "%s/sentinel.conf", server->directory);
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return false;
+    fprintf(file, "port %d\nbind 127.0.0.1\nunixsocket %s\ndir %s\nlogfile server.log\n%s", server->port,
+            server->socket, server->directory, lines);
+    return fclose(file) == 0 && launch(server);
 }
 
 bool redis_server_start_tls(redis_server *server, const char *certificates, bool clients_need_one)

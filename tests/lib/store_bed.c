@@ -5,17 +5,23 @@
 #include "base/error.h"
 #include "quorum_bed.h"
 #include "redis_bed.h"
+#include "redis_fleet.h"
 #include "store/memory/memory.h"
+#include "zookeeper_server.h"
 
 /* Long enough for tests of locks that somebody holds all the while, short enough to wait for. */
 #define QUORUM_LEASES_MS 12000
 
-/* One server for all tests of the suite, emptied before each. */
+/* One server, or one cluster, for all tests of the suite, emptied before each. */
 static redis_bed redis;
+/* The same; each test has a path of its own on it. */
+static zookeeper_server zookeeper;
+static redis_fleet cluster;
 
 typedef struct store_kind {
     const char *name;
     void (*open)(clients *world);
+    bool fair; /* its clients ask to be served in order */
 } store_kind;
 
 static void open_memory(clients *world)
@@ -76,11 +82,56 @@ static void open_quorum(clients *world)
     test_long_lease_ms = quorum.lease_max_ms;
 }
 
+#if SNK_HAS_ZOOKEEPER
+static void open_zookeeper(clients *world)
+{
+    static unsigned paths;
+    char url[128];
+    if (!zookeeper_server_exists())
+        test_skip("there is no ZooKeeper server on this machine");
+    if (zookeeper.pid == 0)
+        assert_true(zookeeper_server_start(&zookeeper, NULL));
+    /* Some leases of the suite are an hour, and a session must be longer than any. */
+    (void)snprintf(url, sizeof url, "zk://127.0.0.1:%d/test/%u?session=5000s&timeout=20s", zookeeper.port, ++paths);
+    world->a = test_store(url);
+    world->b = test_store(url);
+    world->c = test_store(url);
+    world->d = test_store(url);
+}
+#endif
+
+/* Three servers that have a third of the slots each. */
+static void open_redis_cluster(clients *world)
+{
+    if (cluster.count == 0)
+        fleet_start_cluster(&cluster, 0);
+    for (size_t i = 0; i < cluster.count; i++)
+        fleet_do(&cluster.servers[i], "FLUSHALL");
+    world->a = test_store(fleet_cluster_url(&cluster, NULL));
+    world->b = test_store(fleet_cluster_url(&cluster, NULL));
+    world->c = test_store(fleet_cluster_url(&cluster, NULL));
+    world->d = test_store(fleet_cluster_url(&cluster, NULL));
+}
+
 static const store_kind kinds[] = {
-    { .name = "redis hash", .open = open_redis_hash }, { .name = "redis string", .open = open_redis_string },
-    { .name = "memory", .open = open_memory },         { .name = "sqlite", .open = open_sqlite },
-    { .name = "quorum", .open = open_quorum }, /* the last: it knows mutexes only */
+    { .name = "redis cluster", .open = open_redis_cluster },
+    { .name = "redis hash", .open = open_redis_hash },
+    { .name = "redis string", .open = open_redis_string },
+    { .name = "memory", .open = open_memory },
+    { .name = "sqlite", .open = open_sqlite },
+#if SNK_HAS_ZOOKEEPER
+    { .name = "zookeeper", .open = open_zookeeper },
+#endif
+    { .name = "quorum", .open = open_quorum },
 };
+
+/* Of the test that runs. */
+static bool asks_fairly;
+
+bool store_bed_is_fair(void)
+{
+    return asks_fairly;
+}
 
 static int set_up(void **state)
 {
@@ -89,6 +140,7 @@ static int set_up(void **state)
     test_lease_ms = TEST_LEASE_MS_USUAL;
     test_long_lease_ms = TEST_LONG_MS_USUAL;
     kind->open(world);
+    asks_fairly = kind->fair;
     *state = world;
     return 0;
 }
@@ -136,73 +188,111 @@ bool is_held(snk_store *store, const char *name)
     return held;
 }
 
-void await_free(snk_store *store, const char *name)
+static bool is_held_with(const snk_view *view, const void *why)
+{
+    return view->info.held && (why == NULL || strcmp(view->info.holder.why, why) == 0);
+}
+
+static bool has_more_waiters(const snk_view *view, const void *count)
+{
+    return view->info.waiter_count > *(const size_t *)count;
+}
+
+/* Time passes while the store shows this. */
+static void await_change(snk_store *store, const char *name, bool (*shows)(const snk_view *view, const void *what),
+                         const void *what)
 {
     int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;
-    while (is_held(store, name)) {
+    bool goes_on = true;
+    while (goes_on) {
+        snk_view *view = inspect(store, name);
+        goes_on = shows(view, what);
+        snk_view_free(view);
         assert_true(snk_now_ns() < limit_ns);
         struct timespec pause = snk_timespec(SNK_NS_PER_MS);
         (void)nanosleep(&pause, NULL);
     }
 }
 
+void await_free(snk_store *store, const char *name)
+{
+    await_change(store, name, is_held_with, NULL);
+}
+
+void await_end(snk_store *store, const char *name, const char *why)
+{
+    await_change(store, name, is_held_with, why);
+}
+
+void await_waiters(snk_store *store, const char *name, size_t count)
+{
+    await_change(store, name, has_more_waiters, &count);
+}
+
 void store_bed_needs(const clients *world, snk_mode mode)
 {
-    if ((world->a->traits.modes & SNK_MODE_BIT(mode)) == 0)
-        test_skip("this store cannot do it");
+    static const char *const things[] = {
+        [SNK_MODE_EXCLUSIVE] = "locks", [SNK_MODE_SHARED] = "readers", [SNK_MODE_PERMIT] = "permits",
+        [SNK_MODE_TAKE] = "signals",    [SNK_MODE_PASS] = "latches",
+    };
+    char why[80];
+    if ((world->a->traits.modes & SNK_MODE_BIT(mode)) != 0)
+        return;
+    (void)snprintf(why, sizeof why, "SNECK_UNSUPPORTED: this store keeps no %s", things[mode]);
+    test_skip(why);
 }
 
 void store_bed_needs_order(const clients *world)
 {
     if (world->a->traits.keeps_no_order)
-        test_skip("this store keeps no order of those who wait");
-}
-
-void store_bed_needs_blocks(const clients *world)
-{
-    if (!world->a->traits.token_blocks)
-        test_skip("this store gives one token at a time");
+        test_skip("SNECK_UNSUPPORTED: this store keeps no order of those who wait");
 }
 
 #define KINDS (sizeof kinds / sizeof kinds[0])
-#define KINDS_WITH_ALL_MODES (KINDS - 1)
 
 static struct CMUnitTest test_on(const struct CMUnitTest *test, store_kind *kind)
 {
-    size_t size = strlen(kind->name) + strlen(test->name) + 3;
+    static const char fair[] = ", fair";
+    size_t size = strlen(kind->name) + sizeof fair + strlen(test->name) + 3;
     char *name = malloc(size);
     assert_non_null(name);
-    (void)snprintf(name, size, "%s: %s", kind->name, test->name);
+    (void)snprintf(name, size, "%s%s: %s", kind->name, kind->fair ? fair : "", test->name);
     return (struct CMUnitTest){ name, test->test_func, set_up, tear_down, kind };
 }
 
-static int run_on(size_t kind_count, const char *group, const struct CMUnitTest tests[], size_t count)
+static int run(const char *group, const struct CMUnitTest tests[], size_t count, bool fair_too)
 {
-    static store_kind copies[KINDS]; /* cmocka wants initial states that are not const */
-    memcpy(copies, kinds, sizeof copies);
-    struct CMUnitTest *all = calloc(kind_count * count, sizeof *all);
+    static store_kind copies[2 * KINDS]; /* cmocka wants initial states that are not const */
+    size_t total = (fair_too ? 2 : 1) * KINDS * count;
+    for (size_t i = 0; i < 2 * KINDS; i++) {
+        copies[i] = kinds[i % KINDS];
+        copies[i].fair = i >= KINDS;
+    }
+    struct CMUnitTest *all = calloc(total, sizeof *all);
     if (all == NULL)
         return 1;
-    for (size_t i = 0; i < kind_count * count; i++)
+    for (size_t i = 0; i < total; i++)
         all[i] = test_on(&tests[i % count], &copies[i / count]);
-    int failed = _cmocka_run_group_tests(group, all, kind_count * count, NULL, NULL);
-    for (size_t i = 0; i < kind_count * count; i++)
+    quorum_bed_start(&quorum, QUORUM_LEASES_MS);
+    int failed = _cmocka_run_group_tests(group, all, total, NULL, NULL);
+    quorum_bed_stop(&quorum);
+    for (size_t i = 0; i < total; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
     if (redis.server.pid != 0)
         redis_bed_stop(&redis);
+    if (zookeeper.pid != 0)
+        zookeeper_server_stop(&zookeeper);
+    fleet_stop(&cluster);
     return failed;
 }
 
 int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t count)
 {
-    quorum_bed_start(&quorum, QUORUM_LEASES_MS);
-    int failed = run_on(KINDS, group, tests, count);
-    quorum_bed_stop(&quorum);
-    return failed;
+    return run(group, tests, count, false);
 }
 
-int store_bed_run_kinds(const char *group, const struct CMUnitTest tests[], size_t count)
+int store_bed_run_fair_too(const char *group, const struct CMUnitTest tests[], size_t count)
 {
-    return run_on(KINDS_WITH_ALL_MODES, group, tests, count);
+    return run(group, tests, count, true);
 }

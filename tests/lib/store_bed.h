@@ -19,15 +19,16 @@ typedef struct clients {
 
 /* Runs each of the tests, which take `clients` as their state, on each store. The result is for main to return. */
 int store_bed_run(const char *group, const struct CMUnitTest tests[], size_t count);
-/* The same for tests of what is no mutex: on the stores that know such things. */
-int store_bed_run_kinds(const char *group, const struct CMUnitTest tests[], size_t count);
+
+/* The same, and once more on each store with claims that are fair: store_bed_is_fair says so. */
+int store_bed_run_fair_too(const char *group, const struct CMUnitTest tests[], size_t count);
+bool store_bed_is_fair(void);
 
 /* Skips the running test on a store that cannot do this. */
 void store_bed_needs(const clients *world, snk_mode mode);
 
-/* The same where those who wait are served in any order; where tokens come one at a time. */
+/* The same where those who wait are served in any order. */
 void store_bed_needs_order(const clients *world);
-void store_bed_needs_blocks(const clients *world);
 
 /* Insists on the kind of an answer. */
 void expect(snk_answer answer, snk_answer_kind kind);
@@ -38,5 +39,13 @@ bool is_held(snk_store *store, const char *name);
 
 /* Time passes until `name` is free again: leases end by the clock alone. */
 void await_free(snk_store *store, const char *name);
+
+/*
+ * Time passes until the claim that was made with this `why` holds `name` no more. Who waited for it may have it by then, or
+ * nobody: a store need not hand on a lock whose holder's lease ended before somebody asks.
+ */
+void await_end(snk_store *store, const char *name, const char *why);
+/* Time passes until no more than `count` claims wait for `name`. */
+void await_waiters(snk_store *store, const char *name, size_t count);
 
 #endif

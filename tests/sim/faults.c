@@ -5,6 +5,7 @@
 #include "messages.h"
 #include "model_client.h"
 #include "oracle.h"
+#include "replica.h"
 #include "watchdog.h"
 
 #define RATE_PPM_MAX 50000
@@ -93,6 +94,8 @@ void faults_draw_plan(sim_world *world)
         plan->slow_wake = 1000;
     }
     uint32_t drift = sim_random_chance(random, 500) ? 800 : 0;
+    if (world->has_replica)
+        replica_draw_plan(random, plan);
     draw_clock(random, &world->store_clock, drift);
     world->store.token_blocks = sim_random_chance(random, 800);
     world->store.wall_offset_us = sim_random_range(random, 0, INT64_C(1) << 50);
@@ -187,11 +190,15 @@ static void close_process(sim_world *world, sim_process *process)
     push_restart(world, process, world->plan.latency_ns * 4);
 }
 
+static void set_outage(sim_world *world, int64_t until_ns)
+{
+    world->outage_until_ns = until_ns > world->taking_over_until_ns ? until_ns : world->taking_over_until_ns;
+}
+
 /* A token block reaches a millisecond ahead of the clock, and no server restarts faster than that. */
 static void restart_store(sim_world *world, bool saved)
 {
-    world->outage_until_ns =
-        world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns);
+    set_outage(world, world->now_ns + sim_random_octaves(&world->faults, 2 * SNK_NS_PER_MS, world->plan.lease_ns));
     model_store_restart(&world->store, saved);
 }
 
@@ -201,14 +208,17 @@ static void break_claim(const sim_world *world, sim_claim *claim)
     claim->broken_at_ns = world->now_ns;
 }
 
-/* The store has lost something, and nobody can say what. */
-static void distrust_claims(sim_world *world)
+void faults_distrust(sim_world *world, const snk_id kept[], uint32_t kept_count)
 {
     for (uint32_t i = 0; i < world->claim_count; i++) {
-        if (world->claims[i].granted)
-            break_claim(world, &world->claims[i]);
-        world->claims[i].forgotten = true; /* its tombstone is lost too */
-        world->claims[i].buried = false;
+        sim_claim *claim = &world->claims[i];
+        bool is_kept = false;
+        for (uint32_t j = 0; j < kept_count; j++)
+            is_kept = is_kept || snk_id_equal(&claim->id, &kept[j]);
+        if (claim->granted && !is_kept)
+            break_claim(world, claim);
+        claim->forgotten = true; /* its tombstone is lost too */
+        claim->buried = false;
     }
 }
 
@@ -221,7 +231,7 @@ static void wipe_store(sim_world *world)
     model_store_wipe(&world->store);
     if (sim_random_chance(&world->faults, 500))
         world->store.run = run; /* as FLUSHALL does */
-    distrust_claims(world);
+    faults_distrust(world, NULL, 0);
 }
 
 static void reload_store(sim_world *world)
@@ -231,7 +241,7 @@ static void reload_store(sim_world *world)
     sim_record(world, "restart", 0, 0, saved, 0);
     restart_store(world, saved);
     if (saved) {
-        distrust_claims(world);
+        faults_distrust(world, NULL, 0);
         messages_haunt(world);
     }
 }
@@ -329,8 +339,7 @@ void faults_on_event(sim_world *world, const sim_event *event)
     case SIM_FAULT_OUTAGE:
         for (uint32_t i = 0; i < world->plan.process_count; i++)
             note_injected(world, &world->processes[i]);
-        world->outage_until_ns =
-            world->now_ns + sim_random_octaves(&world->faults, SNK_NS_PER_MS, world->plan.lease_ns * 2);
+        set_outage(world, world->now_ns + sim_random_octaves(&world->faults, SNK_NS_PER_MS, world->plan.lease_ns * 2));
         sim_record(world, "outage", 0, 0, (uint64_t)world->outage_until_ns, 0);
         break;
     case SIM_FAULT_WIPE:
@@ -356,6 +365,12 @@ void faults_on_event(sim_world *world, const sim_event *event)
         break;
     case SIM_FAULT_WATCH:
         watchdog_look(world, process);
+        break;
+    case SIM_FAULT_CUT:
+        replica_cut(world);
+        break;
+    case SIM_FAULT_TAKE_OVER:
+        replica_take_over(world);
         break;
     case SIM_FAULT_COUNT:
         break;

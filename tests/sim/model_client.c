@@ -7,6 +7,7 @@
 #include "faults.h"
 #include "messages.h"
 #include "oracle.h"
+#include "replica.h"
 #include "watchdog.h"
 
 #define TIMER_LATENESS_NS (50 * SNK_NS_PER_US)
@@ -176,6 +177,7 @@ void client_on_request_arrives(sim_world *world, const sim_event *event)
         sim_record(world, answer_names[request->answer.kind], request->process, request->lock,
                    (uint64_t)(claim - world->claims), EXECUTED);
         oracle_after_execution(world, request->lock, &request->send, &request->answer, NULL, &before);
+        replica_follow(world);
         messages_carry(world, &news);
         if (!client_is_lost(world, world->plan.reply_lost))
             push_for_request(world, request, SIM_EVENT_REPLY_ARRIVES, world->now_ns + client_draw_way_ns(world));

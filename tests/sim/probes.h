@@ -66,12 +66,18 @@
     X(CHECK_FOUND_LOSS, "loss found by a look of the watchdog")                                                        \
     X(OWNER_DIED, "owner died with a lock held")                                                                       \
     X(GIVEN_UP, "hold given up at the first failed renewal")                                                           \
-    X(INJECTED, "pause, cut or freeze of somebody who held a lock")
+    X(INJECTED, "pause, cut or freeze of somebody who held a lock")                                                    \
+    X(TAKEN_OVER, "replica took the master's place with all that it had")                                              \
+    X(TAKEN_OVER_BEHIND, "replica took the master's place without the last writes")                                    \
+    X(HELD_ACROSS, "hold that the replica had heard of went on")                                                       \
+    X(CLOCK_WENT_BACK, "new master's clock behind that of the old one")
 
 #define SIM_PROBE_NAME(name, text) SIM_PROBE_##name,
 typedef enum sim_probe {
     SIM_PROBES(SIM_PROBE_NAME) SIM_PROBE_COUNT
 } sim_probe;
 #undef SIM_PROBE_NAME
+/* The others are for a store with a replica. */
+#define SIM_PROBE_ALONE_COUNT SIM_PROBE_TAKEN_OVER
 
 #endif

@@ -147,6 +147,8 @@ static void begin(sim_world *world, uint64_t seed)
     world->now_ns = 0;
     world->event_count = 0;
     world->outage_until_ns = 0;
+    world->cut_until_ns = 0;
+    world->taking_over_until_ns = 0;
     world->request_count = 0;
     world->free_request_count = 0;
     world->chase_count = 0;
@@ -316,11 +318,15 @@ static void run_closing(sim_world *world)
         oracle_check_end(world);
 }
 
+bool sim_is_time_to_heal(const sim_world *world)
+{
+    return world->event_count >= world->plan.event_budget || world->now_ns >= world->plan.lease_ns * HORIZON_LEASES;
+}
+
 bool sim_run(sim_world *world, uint64_t seed)
 {
     begin(world, seed);
-    int64_t horizon_ns = world->plan.lease_ns * HORIZON_LEASES;
-    while (world->event_count < world->plan.event_budget && world->now_ns < horizon_ns && advance(world))
+    while ((!sim_is_time_to_heal(world) || world->now_ns < world->taking_over_until_ns) && advance(world))
         ;
     if (!world->failed) {
         faults_heal(world);
@@ -345,6 +351,13 @@ static void run_seed(void *context, uint64_t seed, bool tracing, sim_outcome *ou
     };
 }
 
+static void run_replica_seed(void *context, uint64_t seed, bool tracing, sim_outcome *outcome)
+{
+    sim_world *world = context;
+    world->has_replica = true;
+    run_seed(world, seed, tracing, outcome);
+}
+
 static const char *const probe_texts[] = {
 #define PROBE_TEXT(name, text) [SIM_PROBE_##name] = (text),
     SIM_PROBES(PROBE_TEXT)
@@ -356,9 +369,21 @@ const sim_subject sim_subject_one_store = {
     .seeds_full = 200000,
     .world_size = sizeof(sim_world),
     .run = run_seed,
-    .probe_count = SIM_PROBE_COUNT,
+    .probe_count = SIM_PROBE_ALONE_COUNT,
     .probe_texts = probe_texts,
     .counted_probe = SIM_PROBE_INJECTED,
     .counted_min = 10000,
     .counted_text = "pauses, cuts and freezes: no call says held after the deadline, and the loss is told in time",
+};
+
+const sim_subject sim_subject_replica = {
+    .program = "sneck-sim-replica",
+    .seeds_full = 100000,
+    .world_size = sizeof(sim_world),
+    .run = run_replica_seed,
+    .probe_count = SIM_PROBE_COUNT,
+    .probe_texts = probe_texts,
+    .counted_probe = SIM_PROBE_TAKEN_OVER_BEHIND,
+    .counted_min = 2000,
+    .counted_text = "a replica without the last writes takes over: tokens rise, and whose hold vanished is told",
 };

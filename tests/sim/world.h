@@ -69,6 +69,8 @@ typedef enum sim_fault {
     SIM_FAULT_INTERRUPT,
     SIM_FAULT_SETTLE, /* not a fault: the store trims what is over by itself */
     SIM_FAULT_WATCH,  /* the watchdog of a process looks at a hold, ends it, or finds its owner dead */
+    SIM_FAULT_CUT,    /* with a replica: it hears of nothing for a while */
+    SIM_FAULT_TAKE_OVER,
     SIM_FAULT_COUNT
 } sim_fault;
 
@@ -86,6 +88,8 @@ typedef struct sim_plan {
     uint32_t id_fails;
     uint32_t denied;
     uint32_t slow_wake;
+    uint32_t follows;     /* that the replica has an execution at once; otherwise with the next one that it has */
+    uint32_t clocks_skew; /* that the replica's clock shows another time */
     int64_t every_ns[SIM_FAULT_COUNT]; /* mean pause between faults of a class; 0: none of it */
     uint32_t process_count;
     uint32_t thread_count;
@@ -259,6 +263,9 @@ typedef struct sim_world {
     model_store store;
     sim_clock store_clock;
     int64_t outage_until_ns;
+    bool has_replica;
+    int64_t cut_until_ns;         /* until then the replica hears of nothing */
+    int64_t taking_over_until_ns; /* until then the replica is not the master yet: nothing makes that faster */
     sim_process processes[SIM_PROCESSES_MAX];
     uint32_t request_count; /* used so far, free ones included */
     uint32_t free_request_count;
@@ -297,6 +304,8 @@ uint32_t sim_process_number(const sim_world *world, const sim_process *process);
 void sim_record(sim_world *world, const char *what, uint32_t process, uint32_t lock, uint64_t a, uint64_t b);
 /* Levels of the thread's owner on the thread's lock; threads may share an owner, as with SNECK_OWNER_HANDLE. */
 uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread);
+/* There were faults enough. */
+bool sim_is_time_to_heal(const sim_world *world);
 /* An invariant does not hold. The first one of a seed counts. */
 void sim_violate(sim_world *world, const char *invariant, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -315,5 +324,6 @@ static inline void sim_saw(sim_world *world, sim_probe probe)
 bool sim_run(sim_world *world, uint64_t seed);
 
 extern const sim_subject sim_subject_one_store;
+extern const sim_subject sim_subject_replica;
 
 #endif

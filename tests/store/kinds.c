@@ -21,8 +21,9 @@ static snk_grip takes(uint32_t units)
 static snk_answer ask(snk_store *store, const char *name, snk_grip grip, snk_id *claim_out)
 {
     *claim_out = test_id();
-    return test_acquire(store, name, claim_out,
-                        (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 1, .queue = true, .grip = grip });
+    return test_acquire(
+        store, name, claim_out,
+        (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 1, .queue = true, .fair = store_bed_is_fair(), .grip = grip });
 }
 
 static snk_id must_hold(snk_store *store, const char *name, snk_grip grip)
@@ -74,6 +75,40 @@ static int64_t used(snk_store *store)
 static int64_t count(snk_store *store, snk_object object)
 {
     return tally(store, object, SNK_TALLY_READ, 0).count;
+}
+
+/* ---- Mutexes ---------------------------------------------------------------------------------------------------- */
+
+static void test_a_mutex_goes_from_one_to_the_next_in_order(void **state)
+{
+    clients *world = *state;
+    store_bed_needs_order(world);
+    snk_id first = must_hold(world->a, "x", alone);
+    must_be_busy(world->b, "x", alone);
+    snk_id second = must_queue(world->b, "x", alone);
+    snk_id third = must_queue(world->c, "x", alone);
+    release(world->a, "x", &first, alone);
+    expect(test_renew_as(world->c, "x", &third, alone), SNK_ANSWER_QUEUED);
+    expect(test_renew_as(world->b, "x", &second, alone), SNK_ANSWER_HELD);
+    release(world->b, "x", &second, alone);
+    expect(test_renew_as(world->c, "x", &third, alone), SNK_ANSWER_HELD);
+}
+
+static void test_a_mutex_of_the_dead_goes_to_the_next(void **state)
+{
+    clients *world = *state;
+    if (store_bed_is_fair())
+        store_bed_needs_order(world);
+    snk_id dies = test_id();
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = alone }),
+           SNK_ANSWER_HELD);
+    snk_id next = must_queue(world->b, "x", alone);
+    int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;
+    snk_answer answer = test_renew_as(world->b, "x", &next, alone);
+    while (answer.kind == SNK_ANSWER_QUEUED && snk_now_ns() < limit_ns)
+        answer = test_renew_as(world->b, "x", &next, alone);
+    test_expect_kind(&answer, SNK_ANSWER_HELD);
+    expect(test_renew_as(world->a, "x", &dies, alone), SNK_ANSWER_GONE);
 }
 
 /* ---- Readers and writers ---------------------------------------------------------------------------------------- */
@@ -570,6 +605,16 @@ static void test_a_signal_that_was_not_used_goes_to_the_next(void **state)
     (void)must_queue(world->d, "x", on_condition);
 }
 
+static void test_a_signal_that_nobody_is_left_for_is_over(void **state)
+{
+    clients *world = *state;
+    store_bed_needs(world, SNK_MODE_TAKE);
+    snk_id only = must_queue(world->a, "x", on_condition);
+    (void)tally(world->c, SNK_OBJECT_CONDITION, SNK_TALLY_SIGNAL, 1);
+    expect(test_release_as(world->a, "x", &only, on_condition, false), SNK_ANSWER_DONE);
+    (void)must_queue(world->b, "x", on_condition);
+}
+
 static void test_a_signal_is_not_lost_to_a_waiter_that_died(void **state)
 {
     clients *world = *state;
@@ -593,7 +638,7 @@ static void test_a_version_is_raised_by_who_expected_it(void **state)
 {
     clients *world = *state;
     if (!world->a->traits.keeps_versions)
-        test_skip("this store cannot do it");
+        test_skip("SNECK_UNSUPPORTED: this store keeps no versions");
     sneck_error error;
     uint64_t version = 7;
     assert_int_equal(world->a->ops->version(world->a, "x", NULL, &version, &error), SNECK_OK);
@@ -615,6 +660,8 @@ static void test_a_version_is_raised_by_who_expected_it(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_mutex_goes_from_one_to_the_next_in_order),
+        cmocka_unit_test(test_a_mutex_of_the_dead_goes_to_the_next),
         cmocka_unit_test(test_readers_share_and_a_writer_waits_for_all_of_them),
         cmocka_unit_test(test_two_readers_of_one_client_hold_each_for_itself),
         cmocka_unit_test(test_a_writer_keeps_readers_out),
@@ -650,8 +697,9 @@ int main(void)
         cmocka_unit_test(test_a_broadcast_wakes_all),
         cmocka_unit_test(test_a_signal_without_a_waiter_is_not_kept),
         cmocka_unit_test(test_a_signal_that_was_not_used_goes_to_the_next),
+        cmocka_unit_test(test_a_signal_that_nobody_is_left_for_is_over),
         cmocka_unit_test(test_a_signal_is_not_lost_to_a_waiter_that_died),
         cmocka_unit_test(test_a_version_is_raised_by_who_expected_it),
     };
-    return store_bed_run_kinds("store kinds", tests, sizeof tests / sizeof tests[0]);
+    return store_bed_run_fair_too("store kinds", tests, sizeof tests / sizeof tests[0]);
 }

@@ -4,66 +4,16 @@
 
 #include "base/error.h"
 #include "redis/errors.h"
+#include "store/redis/claims.h"
+#include "store/redis/crowd.h"
 #include "store/redis/run.h"
-
-/* What the scripts answer first. */
-enum {
-    REPLY_HELD = 1,
-    REPLY_QUEUED = 2,
-    REPLY_BUSY = 3,
-    REPLY_GONE = 4,
-    REPLY_DONE = 5
-};
+#include "store/redis/texts.h"
+#include "store/redis/together.h"
 
 /* A waiter's look at the end of a lease is later the further back it stands, so that not all of them ask at once. */
 #define STAGGER_MS_MAX 100
 
-#define NUMBER_SIZE 24
-
 /* ---- Requests ---- */
-
-/* The texts of a request's arguments. */
-typedef struct texts {
-    char claim[SNK_ID_TEXT_SIZE];
-    char owner[SNK_OWNER_LENGTH_MAX + 1];
-    char lease[NUMBER_SIZE];
-    char tokens[NUMBER_SIZE]; /* or levels */
-    char pid[NUMBER_SIZE];
-    snk_keys keys;
-    snk_announcement announcement;
-} texts;
-
-/* The texts of every request are made by hand: printf costs more than all the rest of it. */
-
-static char *append(char *to, const char *text, size_t length)
-{
-    memcpy(to, text, length);
-    to[length] = '\0';
-    return to + length;
-}
-
-/* `value` is not negative. Returns the end. */
-static char *number(char *to, int64_t value)
-{
-    char digits[NUMBER_SIZE];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    return append(to, digits + at, sizeof digits - at);
-}
-
-/* Up, because what the store keeps must not be shorter than what the caller believes. */
-static int64_t ms_of(int64_t ns)
-{
-    return (ns + SNK_NS_PER_MS - 1) / SNK_NS_PER_MS;
-}
-
-static const char *flag(bool on)
-{
-    return on ? "1" : "0";
-}
 
 /* In fair mode the order is the store's business, so a waiter is always granted its turn. */
 static const char *wake_word(const snk_redis_store *store, bool fair)
@@ -72,32 +22,30 @@ static const char *wake_word(const snk_redis_store *store, bool fair)
     return fair ? words[SNK_WAKE_GRANT] : words[store->options.wake];
 }
 
-static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim, texts *text)
+static snk_run acquire_run(const snk_redis_store *store, const snk_claim *claim, snk_texts *text)
 {
     const snk_send *send = &claim->send;
     uint32_t tokens = send->tokens < 1 ? 1 : send->tokens;
-    (void)number(text->tokens, tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
-    (void)number(text->pid, store->identity.pid);
-    char *end = append(text->owner, store->identity.uuid, SNK_UUID_TEXT_SIZE - 1);
-    (void)number(append(end, ":", 1), claim->thread > 0 ? claim->thread : 0);
+    (void)snk_text_number(text->tokens, tokens < SNK_TOKEN_BLOCK_MAX ? tokens : SNK_TOKEN_BLOCK_MAX);
+    snk_texts_asker(text, store, claim->thread);
     return (snk_run){
         .script = SNK_SCRIPT_ACQUIRE,
         .keys = &text->keys,
         .count = 11,
-        .arguments = { text->claim, text->lease, text->tokens, flag(send->queue), flag(send->fair),
-                       wake_word(store, send->fair), flag(store->options.history), text->owner, text->pid, store->host,
-                       claim->why == NULL ? "" : claim->why },
+        .arguments = { text->claim, text->lease, text->tokens, snk_text_flag(send->queue), snk_text_flag(send->fair),
+                       wake_word(store, send->fair), snk_text_flag(store->options.history), text->owner, text->pid,
+                       store->host, claim->why == NULL ? "" : claim->why },
     };
 }
 
-static snk_run renew_run(const snk_redis_store *store, const snk_send *send, texts *text)
+static snk_run renew_run(const snk_redis_store *store, const snk_send *send, snk_texts *text)
 {
-    (void)number(text->tokens, send->levels);
+    (void)snk_text_number(text->tokens, send->levels);
     return (snk_run){
         .script = SNK_SCRIPT_RENEW,
         .keys = &text->keys,
         .count = 4,
-        .arguments = { text->claim, text->lease, flag(store->options.history), text->tokens },
+        .arguments = { text->claim, text->lease, snk_text_flag(store->options.history), text->tokens },
     };
 }
 
@@ -112,48 +60,59 @@ static char *append_escaped(char *to, const char *text, size_t length)
     return to;
 }
 
-void snk_announcement_make(const snk_redis_store *store, const char *name, snk_announcement *announcement)
+void snk_announcement_make(const snk_redis_store *store, const char *name, const snk_keys *keys,
+                           snk_announcement *announcement)
 {
     static const char begin[] = "{\"lockKey\":\"";
     static const char end[] = "\",\"releaseTime\":";
+    announcement->command = "PUBLISH";
     announcement->channel[0] = '\0';
     announcement->message[0] = '\0';
     if (!store->options.announce)
         return;
     size_t length = strnlen(name, SNK_NAME_LENGTH_MAX);
-    char *to = append(announcement->channel, SNK_RELEASE_CHANNEL, sizeof SNK_RELEASE_CHANNEL - 1);
-    (void)append(to, name, length);
-    to = append(announcement->message, begin, sizeof begin - 1);
+    if (store->slot_tags != NULL) {
+        if (snk_channel_public(store, name, keys, announcement->channel))
+            announcement->command = "SPUBLISH";
+    } else {
+        (void)snk_text_append(
+            snk_text_append(announcement->channel, SNK_RELEASE_CHANNEL, sizeof SNK_RELEASE_CHANNEL - 1), name, length);
+    }
+    char *to = snk_text_append(announcement->message, begin, sizeof begin - 1);
     to = append_escaped(to, name, length);
-    (void)append(to, end, sizeof end - 1);
+    (void)snk_text_append(to, end, sizeof end - 1);
 }
 
-static snk_run release_run(const snk_redis_store *store, const snk_claim *claim, texts *text)
+static snk_run release_run(const snk_redis_store *store, const snk_claim *claim, snk_texts *text)
 {
     const snk_send *send = &claim->send;
-    int64_t tombstone_ns = send->lease_ns > SNK_TOMBSTONE_NS ? send->lease_ns : SNK_TOMBSTONE_NS;
-    (void)number(text->lease, send->unanswered ? ms_of(tombstone_ns) : 0);
-    snk_announcement_make(store, claim->name, &text->announcement);
+    snk_texts_tombstone(text, send);
+    snk_announcement_make(store, claim->name, &text->keys, &text->announcement);
     return (snk_run){
         .script = SNK_SCRIPT_RELEASE,
         .keys = &text->keys,
-        .count = 6,
+        .count = 7,
         /* Only a hold that was lost is released at a certain time. */
-        .arguments = { text->claim, text->lease, flag(store->options.history), text->announcement.channel,
-                       text->announcement.message, send->not_before_ns > 0 ? "lost" : "released" },
+        .arguments = { text->claim, text->tombstone, snk_text_flag(store->options.history), text->announcement.channel,
+                       text->announcement.message, send->not_before_ns > 0 ? "lost" : "released",
+                       text->announcement.command },
     };
 }
 
-static sneck_status format(const snk_redis_store *store, const snk_claim *claim, bool with_text, snk_redis_call *call,
-                           sneck_error *error)
+sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *claim, bool with_text,
+                              snk_redis_call *call, sneck_error *error)
 {
-    texts text;
-    sneck_status status = snk_keys_make(&text.keys, store->prefix, claim->name, error);
+    snk_texts text;
+    sneck_status status = snk_keys_make_for(&text.keys, claim->grip.object, store->prefix, claim->name, error);
     if (status != SNECK_OK)
         return status;
     snk_id_to_hex(&claim->send.claim, text.claim);
-    (void)number(text.lease, ms_of(claim->send.lease_ns));
+    (void)snk_text_number(text.lease, snk_text_ms(claim->send.lease_ns));
     snk_run run = { .count = 0 };
+    if (claim->grip.mode != SNK_MODE_EXCLUSIVE) {
+        run = snk_crowd_run(store, claim, &text);
+        return snk_run_format(store, &run, with_text, call, error);
+    }
     switch (claim->send.ask) {
     case SNK_ASK_ACQUIRE:
         run = acquire_run(store, claim, &text);
@@ -170,18 +129,10 @@ static sneck_status format(const snk_redis_store *store, const snk_claim *claim,
 
 /* ---- Replies ---- */
 
-/* An element of a reply, 0 when it is not there: the short answers leave zeros out. */
-static int64_t element(const redisReply *reply, size_t index)
-{
-    if (reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
-        return 0;
-    return reply->element[index]->type == REDIS_REPLY_INTEGER ? reply->element[index]->integer : 0;
-}
-
 static void answer_queued(const redisReply *reply, const snk_send *send, snk_answer *answer)
 {
-    int64_t place = element(reply, 2);
-    int64_t remaining_ms = element(reply, 1) + 1 + (place < STAGGER_MS_MAX ? place : STAGGER_MS_MAX);
+    int64_t place = snk_reply_number(reply, 2);
+    int64_t remaining_ms = snk_reply_number(reply, 1) + 1 + (place < STAGGER_MS_MAX ? place : STAGGER_MS_MAX);
     int64_t cap_ns = send->lease_ns / 3;
     answer->kind = SNK_ANSWER_QUEUED;
     answer->look_after_ns = remaining_ms * SNK_NS_PER_MS < cap_ns ? remaining_ms * SNK_NS_PER_MS : cap_ns;
@@ -189,22 +140,23 @@ static void answer_queued(const redisReply *reply, const snk_send *send, snk_ans
 
 static void read_reply(snk_redis_store *store, const redisReply *reply, const snk_send *send, snk_answer *answer)
 {
-    switch (element(reply, 0)) {
-    case REPLY_HELD:
+    switch (snk_reply_number(reply, 0)) {
+    case SNK_REPLY_HELD:
         answer->kind = SNK_ANSWER_HELD;
-        answer->token_first = (uint64_t)element(reply, 1);
-        answer->token_last = (uint64_t)element(reply, 2);
+        answer->token_first = (uint64_t)snk_reply_number(reply, 1);
+        answer->token_last = (uint64_t)snk_reply_number(reply, 2);
+        answer->units = (uint32_t)snk_reply_number(reply, 3);
         break;
-    case REPLY_QUEUED:
+    case SNK_REPLY_QUEUED:
         answer_queued(reply, send, answer);
         break;
-    case REPLY_BUSY:
+    case SNK_REPLY_BUSY:
         answer->kind = SNK_ANSWER_BUSY;
         break;
-    case REPLY_GONE:
+    case SNK_REPLY_GONE:
         answer->kind = SNK_ANSWER_GONE;
         break;
-    case REPLY_DONE:
+    case SNK_REPLY_DONE:
         answer->kind = SNK_ANSWER_DONE;
         break;
     default:
@@ -212,19 +164,20 @@ static void read_reply(snk_redis_store *store, const redisReply *reply, const sn
         (void)snk_fail(&answer->error, SNECK_UNKNOWN, 0, "%s: the answer to a script makes no sense", store->where);
         return;
     }
-    (void)atomic_fetch_add_explicit(&store->repairs.ttl, (uint64_t)element(reply, 4), memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&store->repairs.owner, (uint64_t)element(reply, 5), memory_order_relaxed);
-    (void)atomic_fetch_add_explicit(&store->repairs.queue, (uint64_t)element(reply, 6), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.ttl, (uint64_t)snk_reply_number(reply, 4), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.owner, (uint64_t)snk_reply_number(reply, 5), memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&store->repairs.queue, (uint64_t)snk_reply_number(reply, 6), memory_order_relaxed);
 }
 
 /* Keeps the table of claims that wait in step with what the store said. */
-static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, const redisReply *reply,
+static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, const snk_redis_call *call,
                                snk_answer *answer)
 {
     bool ends_wait = answer->kind != SNK_ANSWER_UNCERTAIN;
     if (answer->kind == SNK_ANSWER_QUEUED) {
         bool is_acquire = send->ask == SNK_ASK_ACQUIRE;
-        snk_wake_hearing hearing = snk_wake_listen(store, &send->claim, element(reply, 3) != 0, is_acquire);
+        snk_wake_hearing hearing =
+            snk_wake_listen(store, &send->claim, call->slot, snk_reply_number(call->reply, 3) != 0, is_acquire);
         if (hearing == SNK_WAKE_DEAF && store->retry_ns < answer->look_after_ns)
             answer->look_after_ns = store->retry_ns;
         return hearing;
@@ -232,31 +185,36 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
     /* A renewal that failed, or a request that was not answered: the claim may wait, or may come to wait yet. */
     if (answer->kind == SNK_ANSWER_FAILED && send->ask != SNK_ASK_ACQUIRE)
         ends_wait = false;
-    if (ends_wait)
+    if (answer->kind == SNK_ANSWER_HELD)
+        snk_wake_hold(store, &send->claim);
+    else if (ends_wait)
         snk_wake_forget(store, &send->claim);
     return SNK_WAKE_HEARS;
 }
 
 /* ---- Calls ---- */
 
-/* Before a request leaves: whoever may come to wait is in the table, and whoever leaves is not. */
-static sneck_status prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
-                            sneck_error *error)
+sneck_status snk_claim_prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
+                               sneck_error *error)
 {
     const snk_send *send = &claim->send;
-    sneck_status status = format(store, claim, false, call, error);
+    sneck_status status = snk_claim_format(store, claim, false, call, error);
     if (status != SNECK_OK)
         return status;
     answer->ticket = snk_bell_ticket(&store->bell, &send->claim);
-    if (send->ask == SNK_ASK_RELEASE)
-        snk_wake_forget(store, &send->claim);
-    else if (send->ask == SNK_ASK_ACQUIRE && send->queue &&
-             !snk_waiting_add(&store->waiting, &send->claim, claim->name))
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    if (send->ask == SNK_ASK_RELEASE) {
+        /* It is over for those who tell news, but not for those who look for ghosts, until the store has answered. */
+        snk_wake_hold(store, &send->claim);
+    } else if (send->ask == SNK_ASK_ACQUIRE && (send->queue || store->tracks)) {
+        if (store->tracks)
+            snk_recent_note(&store->recent, claim->name, call->slot);
+        if (!snk_waiting_add_in(&store->waiting, &send->claim, claim->name, call->slot))
+            return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    }
     return SNECK_OK;
 }
 
-static void refuse(snk_answer *answer, const sneck_error *error)
+void snk_claim_refuse(snk_answer *answer, const sneck_error *error)
 {
     *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED };
     answer->error = *error;
@@ -272,52 +230,66 @@ static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_red
         sneck_error error;
         if (calls[i].command == NULL || !snk_run_needs_text(&calls[i]))
             continue;
-        if (format(store, &claims[i], true, &calls[i], &error) != SNECK_OK) {
+        if (snk_claim_format(store, &claims[i], true, &calls[i], &error) != SNECK_OK) {
             calls[i].outcome = SNK_REDIS_NOT_SENT;
             calls[i].error = error;
             continue;
         }
         snk_redis_call *const one[] = { &calls[i] };
-        snk_redis_drive(store->redis, one, 1);
+        snk_topology_drive(store->topology, one, 1);
     }
 }
 
-/* Sends one request by itself. False: there was no memory for it. The call must be deinitialised. */
-static bool ask(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call)
+/* Renewals that could not be done because a cluster moves their keys: with the lock's key alone. */
+static void keep_held(snk_redis_store *store, const snk_claim claims[], snk_redis_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        snk_redis_call *const one[] = { &calls[i] };
+        if (calls[i].command == NULL || !snk_keep_applies(store, &claims[i], &calls[i]))
+            continue;
+        for (int with_text = 0; with_text < 2 && snk_keep_format(store, &claims[i], with_text != 0, &calls[i]);
+             with_text++) {
+            snk_topology_drive(store->topology, one, 1);
+            if (!snk_run_needs_text(&calls[i]))
+                break;
+        }
+        snk_keep_settle(store, &calls[i]);
+    }
+}
+
+void snk_claim_drive(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call)
 {
     snk_redis_call *const calls[] = { call };
-    sneck_error error;
-    snk_redis_call_init(call);
-    if (format(store, claim, false, call, &error) != SNECK_OK)
-        return false;
-    snk_redis_drive(store->redis, calls, 1);
+    snk_topology_drive(store->topology, calls, 1);
     send_texts(store, claim, call, 1);
-    return true;
+    keep_held(store, claim, call, 1);
 }
 
-/*
- * An acquire that the access rules refused in the middle of its script may have made the claim the holder before that.
- * True: it is not any more.
- */
-static bool take_back(snk_redis_store *store, const snk_claim *claim)
+bool snk_claim_take_back(snk_redis_store *store, const snk_claim *claim)
 {
-    snk_claim back = *claim;
-    back.send.ask = SNK_ASK_RELEASE;
+    snk_claim release = *claim;
+    release.send.ask = SNK_ASK_RELEASE;
+    release.send.unanswered = false;
+    snk_answer ended = { .ticket = 0 };
     snk_redis_call call;
-    sneck_error error;
-    bool done = ask(store, &back, &call) && snk_run_result(store, &call, NULL, &error) == SNECK_OK;
+    snk_redis_call_init(&call);
+    if (snk_claim_prepare(store, &release, &ended, &call, NULL) == SNECK_OK) {
+        snk_claim_drive(store, &release, &call);
+        (void)snk_claim_answer(store, &release, &call, &ended);
+    }
     snk_redis_call_deinit(&call);
-    return done;
+    return ended.kind == SNK_ANSWER_DONE || ended.kind == SNK_ANSWER_GONE;
 }
 
+/* An acquire that the access rules refused in the middle of its script may have made the claim the holder before that. */
 static bool is_undone(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call)
 {
     return claim->send.ask == SNK_ASK_ACQUIRE && snk_redis_error_of(call->reply) == SNK_REDIS_SCRIPT_DENIED &&
-           take_back(store, claim);
+           snk_claim_take_back(store, claim);
 }
 
-static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
-                                    snk_answer *answer)
+snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,
+                                  snk_answer *answer)
 {
     uint64_t ticket = answer->ticket;
     *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED, .ticket = ticket };
@@ -327,7 +299,17 @@ static snk_wake_hearing take_answer(snk_redis_store *store, const snk_claim *cla
     else if (uncertain && !is_undone(store, claim, call))
         answer->kind = SNK_ANSWER_UNCERTAIN;
     answer->run = call->run;
-    return follow(store, &claim->send, call->reply, answer);
+    return follow(store, &claim->send, call, answer);
+}
+
+/* One request that was formatted, with what replicas are needed for it. */
+static snk_wake_hearing ask_one(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call,
+                                snk_answer *answer)
+{
+    if (snk_replicas_are_wanted(store, claim))
+        return snk_replicas_ask(store, claim, call, answer);
+    snk_claim_drive(store, claim, call);
+    return snk_claim_answer(store, claim, call, answer);
 }
 
 /* Asks once more about a claim that waits, because what was said before it listened was missed. */
@@ -337,8 +319,10 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
     look.send.ask = SNK_ASK_RENEW;
     snk_answer again = { .ticket = snk_bell_ticket(&store->bell, &claim->send.claim) };
     snk_redis_call call;
-    if (ask(store, &look, &call)) {
-        (void)take_answer(store, &look, &call, &again);
+    sneck_error error;
+    snk_redis_call_init(&call);
+    if (snk_claim_format(store, &look, false, &call, &error) == SNECK_OK) {
+        (void)ask_one(store, &look, &call, &again);
         /* If that was not answered, the claim still waits, as far as anybody knows. */
         if (again.kind == SNK_ANSWER_FAILED || again.kind == SNK_ANSWER_UNCERTAIN)
             answer->look_after_ns = store->retry_ns < answer->look_after_ns ? store->retry_ns : answer->look_after_ns;
@@ -348,27 +332,44 @@ static void look_again(snk_redis_store *store, const snk_claim *claim, snk_answe
     snk_redis_call_deinit(&call);
 }
 
+/* Formats a request, and sends it already if it is not for the others to wait for. False: it is done with. */
+static bool begin_claim(snk_redis_store *store, const snk_call *call, size_t index, snk_redis_call *made)
+{
+    const snk_claim *claim = &call->claims[index];
+    snk_answer *answer = &call->answers[index];
+    sneck_error error;
+    snk_redis_call_init(made);
+    bool prepared = snk_claim_prepare(store, claim, answer, made, &error) == SNECK_OK;
+    if (!prepared)
+        snk_claim_refuse(answer, &error);
+    /* What is asked again anyway must not hold up whoever asks. */
+    made->hasty = call->background || claim->send.chase;
+    made->yields = claim->send.ask == SNK_ASK_RENEW;
+    if (prepared && !snk_replicas_are_wanted(store, claim))
+        return true;
+    snk_wake_hearing hearing = prepared ? snk_replicas_ask(store, claim, made, answer) : SNK_WAKE_HEARS;
+    snk_redis_call_deinit(made);
+    made->command = NULL;
+    if (hearing == SNK_WAKE_MISSED)
+        look_again(store, claim, answer);
+    return false;
+}
+
 /* `calls` and `sent` are memory for `count` of them. */
 static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_call calls[], snk_redis_call *sent[])
 {
     size_t sent_count = 0;
     for (size_t i = 0; i < call->count; i++) {
-        sneck_error error;
-        snk_redis_call_init(&calls[i]);
-        if (prepare(store, &call->claims[i], &call->answers[i], &calls[i], &error) == SNECK_OK) {
+        if (begin_claim(store, call, i, &calls[i]))
             sent[sent_count++] = &calls[i];
-        } else {
-            refuse(&call->answers[i], &error);
-            snk_redis_call_deinit(&calls[i]);
-            calls[i].command = NULL;
-        }
     }
-    snk_redis_drive(store->redis, sent, sent_count);
+    snk_topology_drive(store->topology, sent, sent_count);
     send_texts(store, call->claims, calls, call->count);
+    keep_held(store, call->claims, calls, call->count);
     for (size_t i = 0; i < call->count; i++) {
         if (calls[i].command == NULL)
             continue;
-        snk_wake_hearing hearing = take_answer(store, &call->claims[i], &calls[i], &call->answers[i]);
+        snk_wake_hearing hearing = snk_claim_answer(store, &call->claims[i], &calls[i], &call->answers[i]);
         snk_redis_call_deinit(&calls[i]);
         if (hearing == SNK_WAKE_MISSED)
             look_again(store, &call->claims[i], &call->answers[i]);
@@ -385,7 +386,7 @@ static void do_many(snk_redis_store *store, const snk_call *call)
         sneck_error error;
         (void)snk_fail(&error, SNECK_NO_MEMORY, 0, "out of memory");
         for (size_t i = 0; i < call->count; i++)
-            refuse(&call->answers[i], &error);
+            snk_claim_refuse(&call->answers[i], &error);
     }
     free(sent);
     free(calls);
@@ -394,11 +395,16 @@ static void do_many(snk_redis_store *store, const snk_call *call)
 void snk_redis_store_submit(snk_store *base, snk_call *call)
 {
     snk_redis_store *store = snk_redis_store_of(base);
+    /* Where replicas are waited for, a look at a claim that waits may have to be. */
+    if (call->background && store->slot_tags != NULL && !store->options.commits) {
+        snk_background_submit(store, call);
+        return;
+    }
     if (call->count == 1) {
         snk_redis_call one;
         snk_redis_call *sent[1] = { NULL };
         do_claims(store, call, &one, sent);
-    } else if (call->count > 1) {
+    } else if (call->count > 1 && !snk_together_acquire(store, call)) {
         do_many(store, call);
     }
     call->done(call);

@@ -10,7 +10,8 @@ import pathlib
 import sys
 
 LAYOUTS = ["hash", "string"]
-SCRIPTS = ["acquire", "renew", "release", "break", "inspect"]
+SCRIPTS = ["acquire", "renew", "release", "break", "inspect", "crowd_acquire", "crowd_renew", "crowd_release", "tally",
+           "version", "together", "ghosts", "keep"]
 
 
 def expand(path, layout):

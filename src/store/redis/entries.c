@@ -15,6 +15,7 @@ void snk_entry_word(char *to, size_t size, const char *text)
     if (to[0] == '\0')
         (void)snk_copy_text(to, size, "-");
 }
+#include "store/grip.h"
 
 /* Copies a reply's text so that it can be cut into words. False when it is none, or too long. */
 static bool copy_entry(const redisReply *reply, char text[SNK_ENTRY_SIZE])
@@ -111,18 +112,53 @@ bool snk_entry_read_string(const redisReply *value, const char *counter, snk_hol
     return true;
 }
 
+/* Static text for a mode's word; that of a waiter who wants to be alone says how it wants to be woken. */
+static const char *mode_of_word(const char *word)
+{
+    static const snk_mode modes[] = { SNK_MODE_SHARED, SNK_MODE_PERMIT, SNK_MODE_TAKE, SNK_MODE_PASS };
+    for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+        if (strcmp(word, snk_mode_word(modes[i])) == 0)
+            return snk_mode_word(modes[i]);
+    }
+    return snk_mode_word(SNK_MODE_EXCLUSIVE);
+}
+
+bool snk_entry_read_one_of_many(const redisReply *entry, snk_holder_entry *holder)
+{
+    char *words[10]; /* mode units first last fair owner pid since host why */
+    set_empty(holder);
+    if (!copy_entry(entry, holder->text[0]) || !cut_words(holder->text[0], 10, words))
+        return false;
+    holder->party = (sneck_party){
+        .mode = mode_of_word(words[0]),
+        .units = (uint32_t)strtoul(words[1], NULL, 10),
+        .owner = words[5],
+        .pid = strtoll(words[6], NULL, 10),
+        .host = words[8],
+        .why = words[9],
+    };
+    holder->token = strtoull(words[2], NULL, 10);
+    holder->since_ms = strtoll(words[7], NULL, 10);
+    holder->fair = strcmp(words[4], "1") == 0;
+    return true;
+}
+
 bool snk_entry_read_waiter(const redisReply *entry, snk_waiter_entry *waiter)
 {
     char *words[9]; /* lease tokens fair wake owner pid since host why */
     if (!copy_entry(entry, waiter->text) || !cut_words(waiter->text, 9, words))
         return false;
     waiter->party = (sneck_party){
+        .mode = mode_of_word(words[3]),
         .owner = words[4],
         .pid = strtoll(words[5], NULL, 10),
         .host = words[7],
         .why = words[8],
     };
     waiter->since_ms = strtoll(words[6], NULL, 10);
+    /* Whoever wants to be alone says there how many tokens would be useful. */
+    if (strcmp(waiter->party.mode, snk_mode_word(SNK_MODE_EXCLUSIVE)) != 0)
+        waiter->party.units = (uint32_t)strtoul(words[1], NULL, 10);
     return true;
 }
 

@@ -27,6 +27,9 @@ bool snk_entry_read_hash(const redisReply *fields, snk_holder_entry *holder);
 /* A lock of layout `string`: an array with its value, if there is one; and the counter beside it. */
 bool snk_entry_read_string(const redisReply *value, const char *counter, snk_holder_entry *holder);
 
+/* One of several holders. */
+bool snk_entry_read_one_of_many(const redisReply *entry, snk_holder_entry *holder);
+
 typedef struct snk_waiter_entry {
     sneck_party party; /* its texts point into `text` */
     int64_t since_ms;

@@ -30,6 +30,8 @@ enum {
     SHOWN_COUNTER,
     SHOWN_WAITERS,
     SHOWN_LOG,
+    SHOWN_HOLDERS,
+    SHOWN_PERMITS,
     SHOWN_COUNT
 };
 
@@ -41,7 +43,30 @@ static bool is_sound(const redisReply *reply)
            reply->element[SHOWN_LOCK]->type == REDIS_REPLY_ARRAY &&
            reply->element[SHOWN_COUNTER]->type == REDIS_REPLY_STRING &&
            reply->element[SHOWN_WAITERS]->type == REDIS_REPLY_ARRAY &&
-           reply->element[SHOWN_LOG]->type == REDIS_REPLY_ARRAY;
+           reply->element[SHOWN_LOG]->type == REDIS_REPLY_ARRAY &&
+           reply->element[SHOWN_HOLDERS]->type == REDIS_REPLY_ARRAY &&
+           reply->element[SHOWN_PERMITS]->type == REDIS_REPLY_INTEGER;
+}
+
+static void show_one(snk_holder_entry *holder, int64_t now_ms, int64_t remaining_ms, snk_view *view)
+{
+    holder->party.age_ms = holder->since_ms > 0 && now_ms > holder->since_ms ? now_ms - holder->since_ms : 0;
+    holder->party.remaining_ms = remaining_ms;
+    snk_view_hold(view, &holder->party, holder->token, holder->fair);
+}
+
+/* Several holders; false when there are none. */
+static bool show_many(const redisReply *reply, snk_view *view)
+{
+    int64_t now_ms = reply->element[SHOWN_NOW]->integer;
+    const redisReply *holders = reply->element[SHOWN_HOLDERS];
+    for (size_t i = 0; i + 1 < holders->elements; i += 2) {
+        snk_holder_entry holder;
+        if (holders->element[i]->type == REDIS_REPLY_STRING &&
+            snk_entry_read_one_of_many(holders->element[i + 1], &holder))
+            show_one(&holder, now_ms, strtoll(holders->element[i]->str, NULL, 10) - now_ms, view);
+    }
+    return holders->elements > 0;
 }
 
 static void show_holder(const snk_redis_store *store, const redisReply *reply, snk_view *view)
@@ -51,13 +76,13 @@ static void show_holder(const snk_redis_store *store, const redisReply *reply, s
     const redisReply *lock = reply->element[SHOWN_LOCK];
     const char *counter = reply->element[SHOWN_COUNTER]->str;
     view->info.token = strtoull(counter, NULL, 10);
+    view->info.permits = reply->element[SHOWN_PERMITS]->integer;
+    if (show_many(reply, view))
+        return;
     bool held = store->options.layout == SNK_LAYOUT_HASH ? snk_entry_read_hash(lock, &holder)
                                                          : snk_entry_read_string(lock, counter, &holder);
-    if (!held)
-        return;
-    holder.party.age_ms = holder.since_ms > 0 && now_ms > holder.since_ms ? now_ms - holder.since_ms : 0;
-    holder.party.remaining_ms = reply->element[SHOWN_TTL]->integer;
-    snk_view_hold(view, &holder.party, holder.token, holder.fair);
+    if (held)
+        show_one(&holder, now_ms, reply->element[SHOWN_TTL]->integer, view);
 }
 
 static void show_waiters(const redisReply *reply, snk_view *view)
@@ -138,13 +163,13 @@ sneck_status snk_redis_store_break(snk_store *base, const char *name, uint64_t t
     (void)snprintf(text, sizeof text, "%.200s (by pid %lld on %s)", reason, (long long)store->identity.pid,
                    store->host);
     snk_announcement announcement;
-    snk_announcement_make(store, name, &announcement);
+    snk_announcement_make(store, name, &keys, &announcement);
     snk_run run = {
         .script = SNK_SCRIPT_BREAK,
         .keys = &keys,
-        .count = 5,
-        .arguments = { token_text, text, store->options.history ? "1" : "0", announcement.channel,
-                       announcement.message },
+        .count = 6,
+        .arguments = { token_text, text, store->options.history ? "1" : "0", announcement.channel, announcement.message,
+                       announcement.command },
     };
     snk_redis_call call;
     snk_redis_call_init(&call);
@@ -165,10 +190,21 @@ sneck_status snk_redis_store_break(snk_store *base, const char *name, uint64_t t
 
 /* ---- All locks ---- */
 
+#define SCANS_MAX 3
+
+/* What is looked for on every server. */
+typedef struct search {
+    snk_redis_store *store;
+    const char *pattern;
+    snk_names found;
+    sneck_error error;
+} search;
+
 /* One page of keys; the cursor moves on, and is "0" after the last. */
-static sneck_status scan_page(snk_redis_store *store, const char *pattern, char cursor[24], snk_names *found,
-                              sneck_error *error)
+static sneck_status scan_page(search *self, snk_redis *redis, char cursor[24])
 {
+    const snk_redis_store *store = self->store;
+    sneck_error *error = &self->error;
     char scan_pattern[SNK_NAMES_PATTERN_SIZE];
     snk_names_pattern(store->prefix, scan_pattern);
     const char *const arguments[] = { "SCAN", cursor, "MATCH", scan_pattern, "COUNT", "1000" };
@@ -178,7 +214,7 @@ static sneck_status scan_page(snk_redis_store *store, const char *pattern, char 
     sneck_status status = snk_redis_call_format(&call, 6, arguments, NULL, error);
     if (status == SNECK_OK) {
         bool uncertain = false;
-        snk_redis_drive(store->redis, calls, 1);
+        snk_redis_drive(redis, calls, 1);
         status = snk_run_result(store, &call, &uncertain, error);
         status = settle_look(status, uncertain, error);
     }
@@ -188,12 +224,33 @@ static sneck_status scan_page(snk_redis_store *store, const char *pattern, char 
                      reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
         if (!sound)
             status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer to SCAN makes no sense", store->where);
-        else if (!snk_names_add_page(found, reply->element[1], store->prefix, pattern))
+        else if (!snk_names_add_page(&self->found, reply->element[1], store->prefix, self->pattern))
             status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory, or more than %d locks", SNK_NAMES_MAX);
         else
             (void)snk_copy_text(cursor, 24, reply->element[0]->str);
     }
     snk_redis_call_deinit(&call);
+    return status;
+}
+
+static sneck_status scan_server(void *context, snk_redis *redis)
+{
+    search *self = context;
+    char cursor[24] = "0";
+    sneck_status status = SNECK_OK;
+    do {
+        status = scan_page(self, redis, cursor);
+    } while (status == SNECK_OK && strcmp(cursor, "0") != 0);
+    return status;
+}
+
+/* Keys that move from a server which was not scanned yet to one that was would be missed: then all is scanned again. */
+static sneck_status scan_all(search *self)
+{
+    sneck_status status = SNECK_OK;
+    bool changed = true;
+    for (int i = 0; i < SCANS_MAX && changed; i++)
+        status = snk_topology_visit(self->store->topology, scan_server, self, &changed, &self->error);
     return status;
 }
 
@@ -221,15 +278,11 @@ sneck_status snk_redis_store_list(snk_store *base, const char *pattern, snk_view
                                   sneck_error *error)
 {
     snk_redis_store *store = snk_redis_store_of(base);
-    snk_names found = { .count = 0 };
-    char cursor[24] = "0";
-    sneck_status status = SNECK_OK;
-    do {
-        status = scan_page(store, pattern, cursor, &found, error);
-    } while (status == SNECK_OK && strcmp(cursor, "0") != 0);
-    snk_names_sort(&found);
+    search self = { .store = store, .pattern = pattern };
+    sneck_status status = scan_all(&self);
+    snk_names_sort(&self.found);
     if (status == SNECK_OK)
-        status = show_all(store, &found, callback, context, error);
-    snk_names_deinit(&found);
-    return status == SNECK_OK ? snk_ok(error) : status;
+        status = show_all(store, &self.found, callback, context, &self.error);
+    snk_names_deinit(&self.found);
+    return status == SNECK_OK ? snk_ok(error) : snk_fail_as(error, &self.error);
 }

@@ -5,16 +5,18 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "store/redis/crowd.h"
+#include "store/redis/place.h"
 #include "store/redis/entries.h"
 #include "store/redis/run.h"
 
 static void close_store(snk_store *base)
 {
     snk_redis_store *store = snk_redis_store_of(base);
-    if (store->redis != NULL)
-        snk_redis_begin_close(store->redis);
-    snk_redis_close(store->redis);
+    snk_topology_close(store->topology);
+    free(store->slot_tags);
     snk_waiting_deinit(&store->waiting);
+    snk_recent_deinit(&store->recent);
     /* The password goes with it; nobody reads it again. */
     explicit_bzero(&store->options, sizeof store->options);
     free(store);
@@ -24,8 +26,17 @@ static void close_store(snk_store *base)
 static void abandon(snk_store *base)
 {
     snk_redis_store *store = snk_redis_store_of(base);
-    snk_redis_abandon(store->redis);
+    snk_topology_abandon(store->topology);
     free(store);
+}
+
+static uint32_t part_of(snk_store *base, const char *name)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    snk_keys keys;
+    if (store->slot_tags == NULL || snk_keys_make(&keys, store->prefix, name, NULL) != SNECK_OK)
+        return 0;
+    return snk_topology_part(store->topology, snk_channel_slot(store, &keys));
 }
 
 static const snk_store_ops redis_ops = {
@@ -33,9 +44,12 @@ static const snk_store_ops redis_ops = {
     .submit = snk_redis_store_submit,
     .wait = snk_redis_store_wait,
     .rouse = snk_redis_store_rouse,
+    .part = part_of,
     .inspect = snk_redis_store_inspect,
     .list = snk_redis_store_list,
     .break_hold = snk_redis_store_break,
+    .tally = snk_redis_store_tally,
+    .version = snk_redis_store_version,
     .check = snk_redis_store_check,
     .probe = snk_redis_store_probe,
     .describe = snk_redis_store_describe,
@@ -51,12 +65,14 @@ static snk_redis_store *new_store(const snk_store_config *config)
         free(store);
         return NULL;
     }
+    snk_recent_init(&store->recent);
     store->base.ops = &redis_ops;
     store->base.traits = (snk_store_traits){
         .tokens = SNK_TOKEN_TIME_FLOORED,
         .token_blocks = true,
         .modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE),
         .pushes_wakeups = true,
+        .keeps_versions = true,
     };
     store->identity = config->identity;
     snk_entry_word(store->host, sizeof store->host, config->identity.host);
@@ -71,46 +87,50 @@ static snk_redis_store *new_store(const snk_store_config *config)
     return store;
 }
 
-static sneck_status check_place(const snk_url *url, bool is_unix, sneck_error *error)
+static sneck_status connect_to(snk_redis_store *store, const snk_url *url, const snk_place *place, sneck_error *error)
 {
-    if (is_unix && (url->path[0] != '/' || url->path[1] == '\0'))
-        return snk_fail(error, SNECK_INVALID, 0, "the store's URL is redis+unix:///path/to.sock");
-    if (!is_unix && (url->host_count != 1 || url->hosts[0].name[0] == '\0'))
-        return snk_fail(error, SNECK_INVALID, 0, "the store's URL is %s://[user:password@]host[:6379][/db]",
-                        url->scheme);
-    return SNECK_OK;
+    const char *verify = snk_url_value(url, "verify");
+    const snk_redis_address *first = place->host_count > 0 ? &place->hosts[0] : NULL;
+    snk_topology_config config = {
+        .kind = place->kind,
+        .server = { .host = first == NULL ? NULL : first->host,
+                    .port = first == NULL ? 0 : first->port,
+                    .unix_path = place->unix_path,
+                    .user = url->user,
+                    .password = store->options.password,
+                    .database = place->database,
+                    .client_name = "sneck",
+                    .connect_timeout_ns = store->options.timeout_ns,
+                    .command_timeout_ns = store->options.timeout_ns,
+                    .tls = { .on = place->tls,
+                             .ca = snk_url_value(url, "ca"),
+                             .cert = snk_url_value(url, "cert"),
+                             .key = snk_url_value(url, "key"),
+                             .verify_none = verify != NULL && strcmp(verify, "none") == 0 },
+                    .listener = snk_wake_listener(store) },
+        .displaced = snk_ghosts_seek,
+        .hosts = place->hosts,
+        .host_count = place->host_count,
+        .service = place->service,
+        .sentinel_user = snk_url_value(url, "sentinel_user"),
+        .sentinel_password = store->options.sentinel_password,
+    };
+    store->tracks = place->kind != SNK_TOPOLOGY_SINGLE;
+    (void)snk_copy_text(store->where, sizeof store->where, place->text);
+    return snk_topology_open(&config, &store->topology, error);
 }
 
-static sneck_status open_redis(snk_redis_store *store, const snk_url *url, sneck_error *error)
+static sneck_status open_servers(snk_redis_store *store, const snk_url *url, sneck_error *error)
 {
-    bool is_unix = strcmp(url->scheme, "redis+unix") == 0;
-    sneck_status status = check_place(url, is_unix, error);
-    if (status != SNECK_OK)
-        return status;
-    const char *verify = snk_url_value(url, "verify");
-    snk_redis_config config = {
-        .host = is_unix ? NULL : url->hosts[0].name,
-        .port = is_unix ? 0 : url->hosts[0].port,
-        .unix_path = is_unix ? url->path : NULL,
-        .user = url->user,
-        .password = store->options.password,
-        .database = store->options.database,
-        .client_name = "sneck",
-        .connect_timeout_ns = store->options.timeout_ns,
-        .command_timeout_ns = store->options.timeout_ns,
-        .tls = { .on = strcmp(url->scheme, "rediss") == 0,
-                 .ca = snk_url_value(url, "ca"),
-                 .cert = snk_url_value(url, "cert"),
-                 .key = snk_url_value(url, "key"),
-                 .verify_none = verify != NULL && strcmp(verify, "none") == 0 },
-        .listener = snk_wake_listener(store),
-    };
-    if (is_unix)
-        (void)snprintf(store->where, sizeof store->where, "redis %.100s", url->path);
-    else
-        (void)snprintf(store->where, sizeof store->where, "redis %.100s:%d", url->hosts[0].name,
-                       url->hosts[0].port == 0 ? 6379 : url->hosts[0].port);
-    return snk_redis_open(&config, &store->redis, error);
+    snk_place place;
+    sneck_status status = snk_place_load(&place, url, error);
+    if (status == SNECK_OK && place.kind == SNK_TOPOLOGY_CLUSTER) {
+        store->slot_tags = calloc(SNK_REDIS_SLOTS, sizeof *store->slot_tags);
+        if (store->slot_tags == NULL)
+            return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+        snk_redis_slot_tags(store->slot_tags);
+    }
+    return status == SNECK_OK ? connect_to(store, url, &place, error) : status;
 }
 
 /* So that a wrong address or password is said when the store is opened, not at the first lock. */
@@ -123,7 +143,8 @@ static sneck_status greet(snk_redis_store *store, sneck_error *error)
     sneck_status status = snk_redis_call_format(&call, 1, arguments, NULL, error);
     if (status == SNECK_OK) {
         bool uncertain = false;
-        snk_redis_drive(store->redis, calls, 1);
+        call.slot = SNK_REDIS_SLOT_ANY;
+        snk_topology_drive(store->topology, calls, 1);
         status = snk_run_result(store, &call, &uncertain, error);
         /* A greeting that may have arrived has changed nothing. */
         if (uncertain && status == SNECK_UNKNOWN)
@@ -133,6 +154,17 @@ static sneck_status greet(snk_redis_store *store, sneck_error *error)
     return status;
 }
 
+/* What the options make of it. */
+static void set_traits(snk_redis_store *store)
+{
+    snk_store_traits *traits = &store->base.traits;
+    traits->counts_levels = store->options.count_holds;
+    if (store->options.layout == SNK_LAYOUT_HASH)
+        traits->modes = SNK_MODES_ALL;
+    else
+        traits->modes_hint = "layout=string has place for one holder; leave it out";
+}
+
 sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
 {
     *store_out = NULL;
@@ -140,9 +172,9 @@ sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **st
     if (store == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status = snk_redis_options_load(&store->options, config->url, error);
-    store->base.traits.counts_levels = store->options.count_holds;
+    set_traits(store);
     if (status == SNECK_OK)
-        status = open_redis(store, config->url, error);
+        status = open_servers(store, config->url, error);
     if (status == SNECK_OK)
         status = greet(store, error);
     if (status != SNECK_OK) {
@@ -151,11 +183,4 @@ sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **st
     }
     *store_out = &store->base;
     return snk_ok(error);
-}
-
-sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
-{
-    *store_out = NULL;
-    return snk_fail(error, SNECK_UNSUPPORTED, 0, "%.40s: is not there yet; use redis://, rediss:// or redis+unix://",
-                    config->url->scheme);
 }

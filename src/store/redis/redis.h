@@ -14,18 +14,22 @@
 
 #include "base/limits.h"
 #include "base/list.h"
-#include "redis/redis.h"
+#include "redis/topology.h"
 #include "store/bell.h"
 #include "store/redis/keys.h"
 #include "store/redis/options.h"
-#include "store/waiting.h"
+#include "store/redis/recent.h"
 #include "store/store.h"
+#include "store/waiting.h"
+
+_Static_assert(SNK_WAITING_PARTS == SNK_REDIS_SLOTS, "each slot is a part of the store");
 
 /* Wrong state that was found in the store and put right. */
 typedef struct snk_repairs {
-    _Atomic uint64_t ttl;   /* locks without time limit, which got one lease */
-    _Atomic uint64_t owner; /* locks without owner, or with no holds left, which were free */
-    _Atomic uint64_t queue; /* waiters of whom half was there */
+    _Atomic uint64_t ttl;    /* locks without time limit, which got one lease */
+    _Atomic uint64_t owner;  /* locks without owner, or with no holds left, which were free */
+    _Atomic uint64_t queue;  /* waiters of whom half was there */
+    _Atomic uint64_t ghosts; /* claims that came back after they had been given up, and were ended again */
 } snk_repairs;
 
 typedef struct snk_redis_store {
@@ -42,10 +46,13 @@ typedef struct snk_redis_store {
     void *link_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
-    snk_redis *redis; /* owned */
+    snk_topology *topology; /* owned */
+    uint32_t *slot_tags;    /* owned; for each slot a number that is in it. NULL unless this is a cluster */
 
+    bool tracks; /* the store may forget what was written last: claims are kept track of while they hold, too */
     snk_waiting waiting;
-    _Atomic bool is_heard; /* the private channel has been confirmed once */
+    snk_recent recent;
+    _Atomic uint8_t is_heard[SNK_REDIS_SLOTS / 8]; /* the private channel of the slot has been confirmed once */
     snk_bell bell;
     snk_repairs repairs;
 } snk_redis_store;
@@ -57,7 +64,7 @@ static inline snk_redis_store *snk_redis_store_of(snk_store *store)
 
 #define SNK_RELEASE_CHANNEL "lock:release:"
 #define SNK_WAKE_CHANNEL "lock:wake:"
-#define SNK_CHANNEL_SIZE (sizeof SNK_RELEASE_CHANNEL + SNK_NAME_LENGTH_MAX)
+#define SNK_CHANNEL_SIZE (sizeof SNK_RELEASE_CHANNEL + SNK_KEY_SIZE + 2)
 /* The beginning of a release message, up to the number that is its time; a name may have to be escaped. */
 #define SNK_MESSAGE_SIZE (2 * SNK_NAME_LENGTH_MAX + 64)
 
@@ -66,10 +73,28 @@ void snk_redis_store_submit(snk_store *base, snk_call *call);
 
 /* The public channel of a lock, and what a message on it begins with; both "" when nothing is announced. */
 typedef struct snk_announcement {
+    const char *command;
     char channel[SNK_CHANNEL_SIZE];
     char message[SNK_MESSAGE_SIZE];
 } snk_announcement;
-void snk_announcement_make(const snk_redis_store *store, const char *name, snk_announcement *announcement);
+void snk_announcement_make(const snk_redis_store *store, const char *name, const snk_keys *keys,
+                           snk_announcement *announcement);
+
+/* channel.c: names of channels */
+
+/* The slot of a lock; 0 unless this is a cluster. */
+uint16_t snk_channel_slot(const snk_redis_store *store, const snk_keys *keys);
+/* What the name of a channel ends with so that it is in the slot; "" unless this is a cluster. */
+#define SNK_SHARD_SIZE 16
+void snk_channel_shard(const snk_redis_store *store, uint16_t slot, char shard[SNK_SHARD_SIZE]);
+/* The private channel of this client for locks in that slot. */
+void snk_channel_private(const snk_redis_store *store, uint16_t slot, char channel[SNK_CHANNEL_SIZE]);
+/* The public channel of a lock; true when it is for SPUBLISH and SSUBSCRIBE. */
+bool snk_channel_public(const snk_redis_store *store, const char *name, const snk_keys *keys,
+                        char channel[SNK_CHANNEL_SIZE]);
+/* The name of the lock whose public channel this is; false when it is none. */
+bool snk_channel_name(const snk_redis_store *store, const char *channel, size_t length,
+                      char name[SNK_NAME_LENGTH_MAX + 1]);
 
 /* wake.c */
 
@@ -86,9 +111,14 @@ typedef enum snk_wake_hearing {
 } snk_wake_hearing;
 
 /* The claim waits now: from now on messages about it must be heard. `may_wait`: it may take a moment. */
-snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, bool holder_is_foreign, bool may_wait);
-/* It does no more. */
+snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, uint16_t slot, bool holder_is_foreign,
+                                 bool may_wait);
+/* It does no more: it holds the lock now, or is over. */
+void snk_wake_hold(snk_redis_store *store, const snk_id *claim);
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim);
+
+/* ghosts.c: ends claims of ours that came back; as snk_topology_config.displaced, with the store as context. */
+void snk_ghosts_seek(void *context, const uint8_t slots[]);
 
 /* watch.c: what the watchdog asks */
 void snk_redis_store_check(snk_store *base, snk_call *call);

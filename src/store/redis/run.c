@@ -5,7 +5,14 @@
 #include "base/error.h"
 #include "redis/errors.h"
 
-#define ARGUMENTS_MAX (3 + SNK_KEYS + SNK_RUN_ARGUMENTS_MAX)
+#define ARGUMENTS_MAX (4 + SNK_KEYS + SNK_RUN_ARGUMENTS_MAX)
+
+int64_t snk_reply_number(const redisReply *reply, size_t index)
+{
+    if (reply->type != REDIS_REPLY_ARRAY || index >= reply->elements)
+        return 0;
+    return reply->element[index]->type == REDIS_REPLY_INTEGER ? reply->element[index]->integer : 0;
+}
 
 sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bool with_text, snk_redis_call *call,
                             sneck_error *error)
@@ -14,14 +21,18 @@ sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bo
     const char *arguments[ARGUMENTS_MAX];
     size_t lengths[ARGUMENTS_MAX];
     size_t count = 0;
+    char shard[SNK_SHARD_SIZE];
+    call->slot = snk_channel_slot(store, run->keys);
+    snk_channel_shard(store, call->slot, shard);
     arguments[count] = with_text ? "EVAL" : "EVALSHA";
     lengths[count++] = with_text ? 4 : 7;
     arguments[count] = with_text ? script->text : script->sha;
     lengths[count++] = with_text ? script->length : 40;
     _Static_assert(SNK_KEYS == 7, "the number of keys is written out below");
-    arguments[count] = "7";
+    bool is_keep = run->script == SNK_SCRIPT_KEEP;
+    arguments[count] = is_keep ? "1" : "7";
     lengths[count++] = 1;
-    for (size_t i = 0; i < SNK_KEYS; i++) {
+    for (size_t i = 0; i < (is_keep ? 1 : SNK_KEYS); i++) {
         arguments[count] = run->keys->text[i];
         lengths[count++] = run->keys->length[i];
     }
@@ -29,6 +40,8 @@ sneck_status snk_run_format(const snk_redis_store *store, const snk_run *run, bo
         arguments[count] = run->arguments[i];
         lengths[count++] = strlen(run->arguments[i]);
     }
+    arguments[count] = shard;
+    lengths[count++] = strlen(shard);
     return snk_redis_call_format(call, count, arguments, lengths, error);
 }
 
@@ -65,7 +78,7 @@ sneck_status snk_run_one(snk_redis_store *store, const snk_run *run, snk_redis_c
         if (status != SNECK_OK)
             return status;
         snk_redis_call *const calls[] = { call };
-        snk_redis_drive(store->redis, calls, 1);
+        snk_topology_drive(store->topology, calls, 1);
         with_text = !with_text;
     } while (with_text && snk_run_needs_text(call));
     return snk_run_result(store, call, uncertain_out, error);

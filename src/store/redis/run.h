@@ -4,7 +4,20 @@
 
 #include "store/redis/redis.h"
 
-#define SNK_RUN_ARGUMENTS_MAX 12
+/* What the scripts answer first. */
+typedef enum snk_reply_kind {
+    SNK_REPLY_HELD = 1,
+    SNK_REPLY_QUEUED = 2,
+    SNK_REPLY_BUSY = 3,
+    SNK_REPLY_GONE = 4,
+    SNK_REPLY_DONE = 5,
+    SNK_REPLY_ONE_BY_ONE = 6
+} snk_reply_kind;
+
+/* A number of a reply, 0 when it is not there: the short answers leave zeros out. */
+int64_t snk_reply_number(const redisReply *reply, size_t index);
+
+#define SNK_RUN_ARGUMENTS_MAX 13
 
 /* One script to run, with the keys of a lock. Borrowed until it is formatted. */
 typedef struct snk_run {

@@ -73,7 +73,7 @@ static void settle_gone(snk_redis_store *store, const snk_claim *claim, snk_answ
     snk_redis_call *const calls[] = { &call };
     snk_redis_call_init(&call);
     if (snk_redis_call_format(&call, 2, arguments, lengths, NULL) == SNECK_OK) {
-        snk_redis_drive(store->redis, calls, 1);
+        snk_topology_drive(store->topology, calls, 1);
         if (call.outcome == SNK_REDIS_REPLY && call.reply->type == REDIS_REPLY_INTEGER && call.reply->integer > 0)
             answer->kind = SNK_ANSWER_BUSY;
     }
@@ -90,7 +90,7 @@ static void check_all(snk_redis_store *store, const snk_call *call, snk_redis_ca
             sent[sent_count++] = &calls[i];
     }
     if (sent_count > 0)
-        snk_redis_drive(store->redis, sent, sent_count);
+        snk_topology_drive(store->topology, sent, sent_count);
     size_t gone = 0;
     for (size_t i = 0; i < call->count; i++) {
         if (calls[i].command != NULL)
@@ -104,6 +104,11 @@ static void check_all(snk_redis_store *store, const snk_call *call, snk_redis_ca
 void snk_redis_store_check(snk_store *base, snk_call *call)
 {
     snk_redis_store *store = snk_redis_store_of(base);
+    /* A replica would answer a plain read from what it has, which may be old. Scripts insist on a master. */
+    if (snk_topology_alone(store->topology) == NULL) {
+        snk_redis_store_submit(base, call);
+        return;
+    }
     snk_redis_call *calls = calloc(call->count, sizeof *calls);
     snk_redis_call **sent = calloc(call->count, sizeof(void *));
     if (calls != NULL && sent != NULL) {
@@ -148,7 +153,8 @@ sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_prob
     sneck_status status = snk_redis_call_format(&call, 1, arguments, NULL, error);
     if (status == SNECK_OK) {
         call.timeout_ns = timeout_ns < store->options.timeout_ns ? timeout_ns : store->options.timeout_ns;
-        snk_redis_drive(store->redis, calls, 1);
+        call.slot = SNK_REDIS_SLOT_ANY;
+        snk_topology_drive(store->topology, calls, 1);
         int64_t wall_us = snk_wall_us();
         status = snk_run_result(store, &call, NULL, error);
         if (status == SNECK_OK)
@@ -161,7 +167,7 @@ sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_prob
 void snk_redis_store_describe(snk_store *base, snk_store_state *state_out)
 {
     snk_redis_server server;
-    snk_redis_describe(snk_redis_store_of(base)->redis, &server);
+    snk_topology_describe(snk_redis_store_of(base)->topology, &server);
     *state_out = (snk_store_state){
         .connected = server.connected,
         .connects = server.connects,
@@ -172,5 +178,5 @@ void snk_redis_store_describe(snk_store *base, snk_store_state *state_out)
 
 void snk_redis_store_reconnect(snk_store *base)
 {
-    snk_redis_reconnect(snk_redis_store_of(base)->redis);
+    snk_topology_reconnect(snk_redis_store_of(base)->topology);
 }

@@ -105,7 +105,7 @@ static void put(qs_memory *memory, const qs_question *question, bool adopted, in
 
 static int64_t young_for_ns(const qs_node *node, int64_t now_ns)
 {
-    if (SNK_BUGGY(81))
+    if (SNK_BUGGY(121))
         return 0;
     return node->memory.marked_at_ns + node->quorum->lease_max_ns + SNK_QUORUM_YOUNG_NS - now_ns;
 }
@@ -115,9 +115,9 @@ static void vote(qs_node *node, const qs_question *question, int64_t now_ns, snk
     qs_memory *memory = &node->memory;
     uint64_t clock = (uint64_t)time_us(now_ns);
     uint64_t floor = memory->floor > clock ? memory->floor : clock;
-    if (SNK_BUGGY(78))
+    if (SNK_BUGGY(118))
         floor = clock;
-    if (SNK_BUGGY(79))
+    if (SNK_BUGGY(119))
         floor = memory->floor;
     if (!memory->marked) {
         memory->marked = true;
@@ -134,7 +134,7 @@ static void vote(qs_node *node, const qs_question *question, int64_t now_ns, snk
     } else if (young_for_ns(node, now_ns) > 0) {
         vote_out->kind = SNK_VOTE_YOUNG;
         vote_out->remaining_ns = young_for_ns(node, now_ns);
-    } else if (question->token <= floor && !SNK_BUGGY(70)) {
+    } else if (question->token <= floor && !SNK_BUGGY(110)) {
         vote_out->kind = SNK_VOTE_LOW;
         vote_out->beaten = floor > clock;
     } else if (question->token > clock + (uint64_t)(node->quorum->lease_max_ns / SNK_NS_PER_US / 2)) {

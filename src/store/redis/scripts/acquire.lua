@@ -22,6 +22,7 @@ local ttl, foreign = sound_ttl(), 0
 -- The usual case of one that must wait: the lock, and nothing else.
 local lonely = ttl and keys == 1
 if not lonely and redis.call('ZSCORE', gone, claim) then
+    insist_on_master()
     return { 4 }
 end
 if not ttl then
@@ -31,30 +32,17 @@ if not ttl then
         local first, last = grant(claim, owner, tokens, lease, pid, host, why, fair)
         return { 1, first, last, 0, mended_ttl, mended_owner, mended_queue }
     end
-    found = found or holder(lease)
+    -- Nobody holds it: somebody waits for more than it.
+    found = found or holder(lease) or { ttl = tonumber(lease), claim = claim }
     if found.alien then
         return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
     end
     ttl, foreign = found.ttl, found.claim and 0 or 1
 end
 if wants_queue == '0' then
+    insist_on_master()
     return { 3, ttl, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
 
--- Numbers that only need to rise among those who wait now.
-local newest = lonely and {} or redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
-if newest[1] then
-    trim()
-end
--- Two of the three were not read before. Somebody's data in their place leaves no half a waiter behind.
-redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
-local refused = redis.pcall('HSET', queue_info, claim, lease .. ' ' .. tokens .. ' ' .. fair .. ' ' .. wake .. ' ' ..
-    owner .. ' ' .. pid .. ' ' .. now_ms_text .. ' ' .. host .. ' ' .. why)
-if type(refused) == 'table' then
-    redis.call('ZREM', queue_until, claim)
-    return refused
-end
-redis.call('ZADD', queue, newest[2] and string.format('%d', newest[2] + 1) or '1', claim)
-keep_queue(lease, not newest[1])
-local place = newest[1] and redis.call('ZCARD', queue) - 1 or 0
+--@include join
 return { 2, ttl, place, foreign, mended_ttl, mended_owner, mended_queue }

@@ -1,6 +1,7 @@
 -- What there is to know about a lock; changes nothing.
--- Answers {now, ttl, lock, counter, waiters, log}: ttl -2 when it is free; lock and counter as they stand in the store;
--- for each waiter until when it counts and its entry; the log as it stands.
+-- Answers {now, ttl, lock, counter, waiters, log, holders, count}: ttl -2 when it is free; lock and counter as they stand in the store;
+-- for each waiter until when it counts and its entry; the log as it stands;
+-- for each of several holders its end and its entry; what is left of the count, or -1.
 --@include keys
 --@include time
 read_clock()
@@ -15,4 +16,4 @@ for _, claim in ipairs(redis.call('ZRANGE', queue, 0, 999)) do
     end
 end
 return { now_ms, redis.call('PTTL', lock), shown, redis.call('GET', token) or '', waiters,
-    redis.call('LRANGE', log, -32, -1) }
+    redis.call('LRANGE', log, -32, -1), together, counted }

@@ -1,9 +1,9 @@
 -- Ends a claim, wherever it is, and touches no other. A hold is handed to the next waiter in the same execution.
 -- ARGV: claim, tombstone (ms; 0: none), history (0 or 1), channel ('': no public message), message up to its time,
--- how the hold ended (released or lost)
+-- how the hold ended (released or lost), the command that publishes it
 -- Answers {5} it was there, {4} it was not.
 --@include keys
-local claim, tombstone, history, channel, message, kind = unpack(ARGV, 1, 6)
+local claim, tombstone, history, channel, message, kind, announce = unpack(ARGV, 1, 7)
 --@include time
 --@include layout
 --@include note
@@ -17,10 +17,27 @@ if holding == claim then
     redis.call('DEL', lock)
     note(kind, first, owner, since, pid, host, why)
     if channel ~= '' then
-        redis.call('PUBLISH', channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
+        redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
     end
 end
-if heads[1] then
+if holding == 'crowd' then
+    --@include grant
+    --@include queue
+    --@include layout_holder
+    local object = 'lock'
+    --@include layout_crowd
+    go_on_without_memory()
+    gather(DAY_MS)
+    local ended, _, whose = finish(claim, kind, false)
+    result = ended and 5 or 4
+    if ended and channel ~= '' then
+        redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+    elseif redis.call('ZSCORE', queue_until, claim) then
+        result = 5
+        leave(claim)
+    end
+    settle(nil, nil)
+elseif heads[1] then
     --@include grant
     --@include queue
     if result == 5 then
@@ -42,10 +59,7 @@ if result == 4 then
     redis.call('HDEL', queue_info, claim)
 end
 if tombstone ~= '0' then
-    redis.call('ZREMRANGEBYSCORE', gone, '-inf', now_ms_text)
-    redis.call('ZADD', gone, string.format('%d', now_ms + tombstone), claim)
-    if redis.call('PTTL', gone) < tonumber(tombstone) then
-        redis.call('PEXPIRE', gone, tombstone)
-    end
+    --@include bury
+    bury(claim, tombstone)
 end
 return { result }

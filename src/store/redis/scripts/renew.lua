@@ -10,8 +10,10 @@ if holding == claim then
         count(owner, levels)
     end
     -- A renewal never shortens.
-    if redis.call('PTTL', lock) < tonumber(lease) then
+    if redis.call('PTTL', lock) <= tonumber(lease) then
         redis.call('PEXPIRE', lock, lease)
+    else
+        insist_on_master()
     end
     return { 1, tonumber(first), tonumber(last) }
 end
@@ -21,6 +23,13 @@ end
 --@include queue
 --@include layout_holder
 read_clock()
+if holding == 'crowd' then
+    local object = 'lock'
+    --@include layout_crowd
+    go_on_without_memory()
+    gather(lease)
+    return renew(claim, lease)
+end
 trim()
 local queued = redis.call('ZSCORE', queue_until, claim)
 local found = holder(lease)
@@ -33,19 +42,18 @@ if not found and not serve(queued and claim, lease) and queued then
         grant(claim, owner, tokens, lease, pid, host, why, fair)
     end
 end
-found = found or holder(lease)
+-- Nobody holds it: somebody waits for more than it.
+found = found or holder(lease) or { ttl = tonumber(lease), claim = '' }
 if found and found.alien then
     return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
 end
 if found and found.claim == claim then
     return { 1, tonumber(found.first), tonumber(found.last), 0, mended_ttl, mended_owner, mended_queue }
 end
+insist_on_master()
 local place = queued and redis.call('ZRANK', queue, claim)
-if not place or not found then
+if not place then
     return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
-if now_ms + lease > tonumber(queued) then
-    redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
-end
-keep_queue(lease, false)
+stay(claim, lease, queued)
 return { 2, found.ttl, place, found.claim and 0 or 1, mended_ttl, mended_owner, mended_queue }

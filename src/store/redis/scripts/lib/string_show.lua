@@ -1,1 +1,2 @@
 local shown = { redis.call('GET', lock) or nil }
+local together, counted = {}, -1

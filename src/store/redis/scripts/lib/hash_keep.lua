@@ -1,0 +1,3 @@
+local function glance()
+    return unpack(redis.call('HMGET', lock, '~claim', '~token', '~last'))
+end

@@ -1,0 +1,34 @@
+-- Takes several locks at once if all of them are free; else none.
+-- KEYS: those of each lock. ARGV: history (0 or 1), owner, pid, host; then of each claim: claim, lease, tokens, fair (0 or
+-- 1), why
+-- Answers {1, first, last, first, last, …} held, {3} one of them is held by somebody; {6} they must be asked one by one.
+--@include keys
+local history, owner, pid, host = unpack(ARGV, 1, 4)
+--@include time
+--@include layout
+--@include grant
+read_clock()
+
+local keys, looked = {}, {}
+for i = 1, #KEYS, 7 do
+    keys[#keys + 1] = i
+    looked[#looked + 1], looked[#looked + 2], looked[#looked + 3] = KEYS[i], KEYS[i + 4], KEYS[i + 2]
+end
+-- The usual case in one look: no lock, no queue, nobody given up.
+if redis.call('EXISTS', unpack(looked)) > 0 then
+    for place, i in ipairs(keys) do
+        if redis.call('PTTL', KEYS[i]) > 0 then
+            return { 3 }
+        end
+        if redis.call('EXISTS', KEYS[i], KEYS[i + 4]) > 0 or redis.call('ZSCORE', KEYS[i + 2], ARGV[5 * place]) then
+            return { 6 }
+        end
+    end
+end
+local answer = { 1 }
+for place, i in ipairs(keys) do
+    local claim, lease, tokens, fair, why = unpack(ARGV, 5 * place, 5 * place + 4)
+    lock, token, gone, log = unpack(KEYS, i, i + 3)
+    answer[#answer + 1], answer[#answer + 2] = grant(claim, owner, tokens, lease, pid, host, why, fair)
+end
+return answer

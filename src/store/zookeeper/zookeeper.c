@@ -1,0 +1,335 @@
+#include "store/zookeeper/zookeeper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/settings.h"
+#include "store/zookeeper/options.h"
+
+/* ---- What trips mean ---- */
+
+sneck_status snk_zk_failure(snk_zk_store *store, snk_zk_outcome outcome, bool changes, sneck_error *error)
+{
+    switch (outcome) {
+    case SNK_ZK_NO_MEMORY:
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    case SNK_ZK_CUT:
+        if (changes)
+            return snk_fail(error, SNECK_UNKNOWN, 0, "%s did not answer: it may have happened", store->where);
+        break;
+    case SNK_ZK_ANSWERED:
+    case SNK_ZK_NOT_SENT:
+    case SNK_ZK_OTHER_SESSION:
+        break;
+    }
+    return snk_fail(error, SNECK_UNAVAILABLE, 0, "%s %s", store->where, snk_zk_trouble(store->link));
+}
+
+sneck_status snk_zk_refusal(snk_zk_store *store, int rc, sneck_error *error)
+{
+    sneck_status status = SNECK_UNAVAILABLE;
+    if (rc == ZNOAUTH || rc == ZAUTHFAILED || rc == ZINVALIDACL)
+        status = SNECK_DENIED;
+    else if (rc == ZBADARGUMENTS)
+        status = SNECK_INVALID;
+    else if (rc == ZSYSTEMERROR)
+        status = SNECK_NO_MEMORY;
+    return snk_fail(error, status, rc, "%s: %s", store->where, zerror(rc));
+}
+
+int64_t snk_zk_limit_ns(const snk_zk_store *store)
+{
+    return snk_time_add(snk_now_ns(), store->timeout_ns);
+}
+
+snk_zk_outcome snk_zk_insist(snk_zk_store *store, const snk_zk_trip *trip, snk_zk_back *back)
+{
+    snk_zk_outcome outcome = snk_zk_travel(store->link, trip, back);
+    bool was_cut = false;
+    while (outcome == SNK_ZK_CUT && snk_now_ns() < trip->until_ns) {
+        was_cut = true;
+        snk_zk_trip_end(back);
+        outcome = snk_zk_travel(store->link, trip, back);
+    }
+    return outcome == SNK_ZK_NOT_SENT && was_cut ? SNK_ZK_CUT : outcome;
+}
+
+int64_t snk_zk_lease_max_ns(snk_zk_store *store)
+{
+    int64_t session_ns = snk_zk_session_ns(store->link);
+    if (session_ns == 0)
+        return 0;
+    int64_t left_ns = session_ns - SNK_ZK_SESSION_MARGIN_NS;
+    return left_ns <= 0 ? 1 : left_ns / 11 * 10;
+}
+
+/* ---- Folders ---- */
+
+/* Makes the root, a node for each part of it. */
+static snk_zk_outcome make_root(snk_zk_store *store, int64_t until_ns, int *rc_out)
+{
+    snk_zk_outcome outcome = SNK_ZK_ANSWERED;
+    *rc_out = ZOK;
+    for (size_t length = 1; outcome == SNK_ZK_ANSWERED && *rc_out == ZOK; length++) {
+        char part[SNK_ZK_ROOT_LENGTH_MAX + 1];
+        if (store->root[length] != '/' && store->root[length] != '\0')
+            continue;
+        memcpy(part, store->root, length);
+        part[length] = '\0';
+        snk_zk_trip trip = { .until_ns = until_ns };
+        (void)snk_zk_ask(&trip, SNK_ZK_MAKE, part);
+        snk_zk_back back;
+        outcome = snk_zk_insist(store, &trip, &back);
+        if (outcome == SNK_ZK_ANSWERED)
+            *rc_out = back.replies[0].rc;
+        snk_zk_trip_end(&back);
+        if (store->root[length] == '\0')
+            break;
+    }
+    return outcome;
+}
+
+static snk_zk_outcome make(snk_zk_store *store, snk_zk_verb verb, const char *folder, int64_t until_ns, int *rc_out)
+{
+    snk_zk_trip trip = { .until_ns = until_ns };
+    (void)snk_zk_ask(&trip, verb, folder);
+    snk_zk_back back;
+    snk_zk_outcome outcome = snk_zk_insist(store, &trip, &back);
+    if (outcome == SNK_ZK_ANSWERED)
+        *rc_out = back.replies[0].rc;
+    snk_zk_trip_end(&back);
+    return outcome;
+}
+
+snk_zk_outcome snk_zk_make_folder(snk_zk_store *store, const char *folder, int64_t until_ns, int *rc_out)
+{
+    snk_zk_verb verb = SNK_ZK_MAKE_CONTAINER;
+    snk_zk_outcome outcome = make(store, verb, folder, until_ns, rc_out);
+    /* A server before 3.5 has no containers; there, folders stay. */
+    if (outcome == SNK_ZK_ANSWERED && *rc_out == ZUNIMPLEMENTED) {
+        verb = SNK_ZK_MAKE;
+        outcome = make(store, verb, folder, until_ns, rc_out);
+    }
+    if (outcome != SNK_ZK_ANSWERED || *rc_out != ZNONODE)
+        return outcome;
+    outcome = make_root(store, until_ns, rc_out);
+    if (outcome != SNK_ZK_ANSWERED || *rc_out != ZOK)
+        return outcome;
+    return make(store, verb, folder, until_ns, rc_out);
+}
+
+/* ---- News ---- */
+
+#define NEWS_BATCH 32
+
+static bool is_watching(void *context, snk_zk_claim *claim)
+{
+    const char *path = context;
+    bool is_its_own = claim->watched != NULL && strcmp(claim->watched, path) == 0;
+    bool is_other = claim->watched_too != NULL && strcmp(claim->watched_too, path) == 0;
+    if (claim->held || !(is_its_own || is_other))
+        return false;
+    if (claim->is_next) {
+        /* It has the lock, as an offer: whoever waits with it must say so soon. */
+        int64_t lease_ns = claim->note.lease_ms * SNK_NS_PER_MS;
+        int64_t until_ns = snk_now_ns() + (lease_ns < SNK_OFFER_NS ? lease_ns : SNK_OFFER_NS);
+        claim->is_let_in = true;
+        if (until_ns < claim->expires_at_ns)
+            claim->expires_at_ns = until_ns;
+    }
+    /* A watch fires once. */
+    free(claim->watched);
+    free(claim->watched_too);
+    claim->watched = NULL;
+    claim->watched_too = NULL;
+    return true;
+}
+
+static void tell(snk_zk_store *store, snk_zk_claim *claims[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        snk_bell_ring(&store->bell, claims[i]->name, &claims[i]->id);
+        snk_zk_claim_unref(claims[i]);
+    }
+}
+
+static void on_watched(void *context, const char *path)
+{
+    snk_zk_store *store = context;
+    snk_zk_path copy;
+    snk_zk_claim *claims[NEWS_BATCH];
+    size_t count = NEWS_BATCH;
+    (void)snk_copy_text(copy, sizeof copy, path);
+    while (count == NEWS_BATCH) {
+        count = snk_zk_table_choose(&store->table, is_watching, copy, false, claims, NEWS_BATCH);
+        if (count > 0)
+            snk_zk_janitor_expect(store, snk_now_ns());
+        tell(store, claims, count);
+    }
+}
+
+static bool waits(void *context, snk_zk_claim *claim)
+{
+    (void)context;
+    return !claim->held && !claim->gone;
+}
+
+/* Whatever was said while there was no connection may have been missed. */
+static void on_connected(void *context)
+{
+    snk_zk_store *store = context;
+    (void)pthread_mutex_lock(&store->table.mutex);
+    size_t room = store->table.count;
+    (void)pthread_mutex_unlock(&store->table.mutex);
+    snk_zk_claim **claims = calloc(room + 1, sizeof *claims);
+    if (claims == NULL)
+        return; /* each of them looks on its own before long */
+    tell(store, claims, snk_zk_table_choose(&store->table, waits, NULL, false, claims, room));
+    free(claims);
+}
+
+static bool is_of_session(void *context, snk_zk_claim *claim)
+{
+    return claim->session == *(const uint64_t *)context && claim->session != 0;
+}
+
+/* The server said so: the nodes of that session are gone. */
+static void on_expired(void *context, uint64_t session)
+{
+    snk_zk_store *store = context;
+    snk_zk_claim *claims[NEWS_BATCH];
+    size_t count = NEWS_BATCH;
+    if (store->log != NULL)
+        store->log(store->log_context, SNECK_LOG_WARNING, "event=zookeeper-session-expired");
+    while (count == NEWS_BATCH) {
+        count = snk_zk_table_choose(&store->table, is_of_session, &session, true, claims, NEWS_BATCH);
+        tell(store, claims, count);
+    }
+}
+
+/* ---- The store ---- */
+
+static bool wait_for_news(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
+{
+    return snk_bell_wait(&snk_zk_store_of(base)->bell, ticket, word, expected, until_ns);
+}
+
+static void close_store(snk_store *base)
+{
+    snk_zk_store *store = snk_zk_store_of(base);
+    snk_zk_janitor_stop(store);
+    snk_zk_link_close(store->link);
+    snk_zk_table_deinit(&store->table);
+    (void)pthread_cond_destroy(&store->janitor_called);
+    (void)pthread_mutex_destroy(&store->janitor_mutex);
+    free(store);
+}
+
+static void abandon(snk_store *base)
+{
+    snk_zk_store *store = snk_zk_store_of(base);
+    snk_zk_link_abandon(store->link);
+    free(store);
+}
+
+static const snk_store_ops zookeeper_ops = {
+    .scheme = "zk",
+    .submit = snk_zk_submit,
+    .wait = wait_for_news,
+    .inspect = snk_zk_inspect,
+    .list = snk_zk_list,
+    .break_hold = snk_zk_break,
+    .tally = snk_zk_tally,
+    .version = snk_zk_version,
+    .close = close_store,
+    .abandon = abandon,
+};
+
+static bool init_parts(snk_zk_store *store)
+{
+    pthread_condattr_t attributes;
+    snk_list_init(&store->orphans);
+    bool done = snk_zk_table_init(&store->table) && pthread_mutex_init(&store->janitor_mutex, NULL) == 0 &&
+                pthread_condattr_init(&attributes) == 0;
+    if (!done)
+        return false;
+    done = pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0 &&
+           pthread_cond_init(&store->janitor_called, &attributes) == 0;
+    (void)pthread_condattr_destroy(&attributes);
+    return done;
+}
+
+static snk_zk_store *new_store(const snk_store_config *config, const snk_zk_options *options)
+{
+    snk_zk_store *store = calloc(1, sizeof *store);
+    if (store == NULL || !init_parts(store)) {
+        free(store);
+        return NULL;
+    }
+    store->base.ops = &zookeeper_ops;
+    store->base.traits = (snk_store_traits){
+        .tokens = SNK_TOKEN_DURABLE,
+        .modes = SNK_MODES_ALL,
+        .pushes_wakeups = true,
+        .keeps_versions = true,
+    };
+    store->identity = config->identity;
+    (void)snk_copy_text(store->prefix, sizeof store->prefix, config->prefix);
+    (void)snk_copy_text(store->root, sizeof store->root, options->root);
+    (void)snprintf(store->where, sizeof store->where, "zookeeper %.100s", options->hosts);
+    store->timeout_ns = options->timeout_ns;
+    store->bell.news = config->news;
+    store->bell.news_context = config->news_context;
+    store->log = config->log;
+    store->log_context = config->log_context;
+    return store;
+}
+
+/* So that a wrong address or password is said when the store is opened, not at the first lock. */
+static sneck_status greet(snk_zk_store *store, sneck_error *error)
+{
+    int rc = ZOK;
+    snk_zk_outcome outcome = make_root(store, snk_zk_limit_ns(store), &rc);
+    if (outcome != SNK_ZK_ANSWERED)
+        return snk_zk_failure(store, outcome, false, error);
+    return rc == ZOK ? SNECK_OK : snk_zk_refusal(store, rc, error);
+}
+
+static sneck_status start(snk_zk_store *store, const snk_zk_options *options, sneck_error *error)
+{
+    snk_zk_config link = {
+        .hosts = options->hosts,
+        .login = options->login[0] == '\0' ? NULL : options->login,
+        .session_ms = options->session_ms,
+        .listener = { .watched = on_watched, .connected = on_connected, .expired = on_expired, .context = store },
+    };
+    sneck_status status = snk_zk_link_open(&link, &store->link, error);
+    if (status == SNECK_OK)
+        status = greet(store, error);
+    if (status == SNECK_OK && !snk_zk_janitor_start(store))
+        status = snk_fail(error, SNECK_NO_MEMORY, 0, "no thread for the ZooKeeper store");
+    return status;
+}
+
+sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
+{
+    *store_out = NULL;
+    snk_zk_options options;
+    sneck_status status = snk_zk_options_load(&options, config, error);
+    snk_zk_store *store = NULL;
+    if (status == SNECK_OK) {
+        store = new_store(config, &options);
+        status = store == NULL ? snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory") : start(store, &options, error);
+    }
+    /* The password is the link's now, which needs it for the next session. */
+    explicit_bzero(&options, sizeof options);
+    if (status != SNECK_OK && store != NULL)
+        close_store(&store->base);
+    if (status != SNECK_OK)
+        return status;
+    *store_out = &store->base;
+    return snk_ok(error);
+}

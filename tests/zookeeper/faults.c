@@ -1,0 +1,283 @@
+/* A ZooKeeper server that dies, freezes, forgets its client, or is behind a bad network. */
+#include "test.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "bed.h"
+#include "proxy.h"
+#include "zookeeper_bed.h"
+
+/* ---- The server dies and comes back ---- */
+
+static void test_a_hold_survives_a_restart(void **state)
+{
+    (void)state;
+    sneck_error error;
+    zookeeper_server *server = zookeeper_bed_server();
+    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 9000);
+    zookeeper_scene other = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 9000);
+    EXPECT(SNECK_OK, sneck_acquire(made.lock, 0, &error));
+    uint64_t token = sneck_token(made.lock);
+    assert_true(zookeeper_server_restart(server));
+    EXPECT(SNECK_OK, sneck_extend(made.lock, 9000, &error)); /* the same session goes on */
+    assert_true(sneck_token(made.lock) == token);
+    EXPECT(SNECK_BUSY, sneck_acquire(other.lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(made.lock, &error));
+    assert_true(zookeeper_scene_pair(&other) > token);
+    zookeeper_scene_close(&other);
+    zookeeper_scene_close(&made);
+}
+
+typedef struct waiting {
+    const zookeeper_scene *made;
+    uint64_t token;
+} waiting;
+
+static void *wait_for_lock(void *argument)
+{
+    waiting *self = argument;
+    self->token = zookeeper_scene_pair(self->made);
+    return NULL;
+}
+
+static void test_a_waiter_is_served_after_a_restart(void **state)
+{
+    (void)state;
+    sneck_error error;
+    zookeeper_server *server = zookeeper_bed_server();
+    zookeeper_scene holder = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    EXPECT(SNECK_OK, sneck_acquire(holder.lock, 0, &error));
+    uint64_t token = sneck_token(holder.lock);
+    waiting self = { .made = &made };
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, &self), 0);
+    zookeeper_scene_await_claims(&holder, 2);
+    assert_true(zookeeper_server_restart(server));
+    EXPECT(SNECK_OK, sneck_release(holder.lock, &error));
+    int64_t begin_ms = test_now_ms();
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(self.token > token);
+    assert_true(test_now_ms() - begin_ms < 6000); /* told, and not only by its next look */
+    zookeeper_scene_close(&made);
+    zookeeper_scene_close(&holder);
+}
+
+/* ---- The connection is cut ---- */
+
+typedef struct behind_proxy {
+    fault_proxy proxy;
+    zookeeper_scene made;   /* behind the proxy */
+    zookeeper_scene direct; /* not */
+} behind_proxy;
+
+static void open_behind(behind_proxy *scene, const char *keys, int64_t lease_ms)
+{
+    const zookeeper_server *server = zookeeper_bed_server();
+    assert_true(proxy_start(&scene->proxy, server->port));
+    scene->made = zookeeper_scene_open(zookeeper_bed_url(scene->proxy.port, keys), lease_ms);
+    scene->direct = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), lease_ms);
+}
+
+static void close_behind(behind_proxy *scene)
+{
+    zookeeper_scene_close(&scene->direct);
+    zookeeper_scene_close(&scene->made);
+    proxy_stop(&scene->proxy);
+}
+
+static void await_cut(const fault_proxy *proxy)
+{
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (atomic_load(&proxy->cuts) == 0)
+        assert_true(test_now_ms() < limit_ms);
+}
+
+typedef struct cutter {
+    behind_proxy *scene;
+} cutter;
+
+/* Heals as soon as it has cut once. */
+static void *heal(void *argument)
+{
+    cutter *self = argument;
+    await_cut(&self->scene->proxy);
+    proxy_harm(&self->scene->proxy, PROXY_PASS, "");
+    return NULL;
+}
+
+static void expect_held_once(behind_proxy *scene, proxy_mode mode)
+{
+    sneck_error error;
+    pthread_t thread;
+    cutter self = { .scene = scene };
+    (void)zookeeper_scene_pair(&scene->made); /* its folder is there */
+    proxy_harm(&scene->proxy, mode, "/lock-");
+    assert_int_equal(pthread_create(&thread, NULL, heal, &self), 0);
+    EXPECT(SNECK_OK, sneck_acquire(scene->made.lock, TEST_PATIENCE_MS, &error));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    zookeeper_scene_await_claims(&scene->direct, 1);
+    EXPECT(SNECK_BUSY, sneck_acquire(scene->direct.lock, 0, &error));
+    uint64_t token = sneck_token(scene->made.lock);
+    EXPECT(SNECK_OK, sneck_release(scene->made.lock, &error));
+    zookeeper_scene_await_claims(&scene->direct, 0);
+    assert_true(zookeeper_scene_pair(&scene->direct) > token);
+}
+
+static void test_an_acquire_whose_answer_is_cut_off_finds_its_own_node(void **state)
+{
+    (void)state;
+    behind_proxy scene;
+    open_behind(&scene, NULL, 20000);
+    expect_held_once(&scene, PROXY_CUT_AFTER);
+    close_behind(&scene);
+}
+
+static void test_an_acquire_that_is_cut_off_is_made_again(void **state)
+{
+    (void)state;
+    behind_proxy scene;
+    open_behind(&scene, NULL, 20000);
+    expect_held_once(&scene, PROXY_CUT_BEFORE);
+    close_behind(&scene);
+}
+
+static void test_a_release_whose_answer_is_cut_off_is_done(void **state)
+{
+    (void)state;
+    sneck_error error;
+    behind_proxy scene;
+    pthread_t thread;
+    open_behind(&scene, NULL, 20000);
+    EXPECT(SNECK_OK, sneck_acquire(scene.made.lock, 0, &error));
+    cutter self = { .scene = &scene };
+    proxy_harm(&scene.proxy, PROXY_CUT_AFTER, "/lock-");
+    assert_int_equal(pthread_create(&thread, NULL, heal, &self), 0);
+    EXPECT(SNECK_OK, sneck_release(scene.made.lock, &error));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    EXPECT(SNECK_OK, sneck_acquire(scene.direct.lock, 0, &error));
+    close_behind(&scene);
+}
+
+static void test_an_acquire_that_nobody_answers_leaves_nothing_behind(void **state)
+{
+    (void)state;
+    sneck_error error;
+    behind_proxy scene;
+    open_behind(&scene, "timeout=300", 20000);
+    (void)zookeeper_scene_pair(&scene.made);
+    proxy_harm(&scene.proxy, PROXY_STALL_REPLIES, "");
+    sneck_status status = sneck_acquire(scene.made.lock, 500, &error);
+    assert_true(status == SNECK_UNKNOWN || status == SNECK_TIMEOUT);
+    zookeeper_scene_await_claims(&scene.direct, 1); /* it did arrive */
+    proxy_harm(&scene.proxy, PROXY_PASS, "");
+    zookeeper_scene_await_claims(&scene.direct, 0); /* and is chased */
+    (void)zookeeper_scene_pair(&scene.made);
+    close_behind(&scene);
+}
+
+/* ---- The session ends, the server freezes ---- */
+
+static void test_loss_comes_before_the_session_ends(void **state)
+{
+    (void)state;
+    sneck_error error;
+    behind_proxy scene;
+    open_behind(&scene, NULL, 2000);
+    EXPECT(SNECK_OK, sneck_acquire(scene.made.lock, 0, &error));
+    uint64_t token = sneck_token(scene.made.lock);
+    proxy_harm(&scene.proxy, PROXY_STALL_REQUESTS, "");
+    (void)zookeeper_scene_await_loss(&scene.made);
+    assert_true(test_is_held_in_store(scene.direct.client, "a")); /* the server has not noticed yet */
+    EXPECT(SNECK_OK, sneck_acquire(scene.direct.lock, 3 * TEST_PATIENCE_MS, &error)); /* now it has */
+    assert_true(sneck_token(scene.direct.lock) > token);
+    proxy_harm(&scene.proxy, PROXY_PASS, "");
+    EXPECT(SNECK_LOST, sneck_release(scene.made.lock, &error));
+    /* A new session: nothing of the old one holds, and nothing of it is released in another's place. */
+    EXPECT(SNECK_BUSY, sneck_acquire(scene.made.lock, 0, &error));
+    assert_true(sneck_is_held(scene.direct.lock));
+    EXPECT(SNECK_OK, sneck_release(scene.direct.lock, &error));
+    assert_true(zookeeper_scene_pair(&scene.made) > token);
+    close_behind(&scene);
+}
+
+static void test_a_frozen_server_is_loss_at_the_deadline(void **state)
+{
+    (void)state;
+    sneck_error error;
+    zookeeper_server *server = zookeeper_bed_server();
+    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 2000);
+    EXPECT(SNECK_OK, sneck_acquire(made.lock, 0, &error));
+    uint64_t token = sneck_token(made.lock);
+    assert_int_equal(kill(server->pid, SIGSTOP), 0);
+    int64_t took_ms = zookeeper_scene_await_loss(&made);
+    assert_int_equal(kill(server->pid, SIGCONT), 0);
+    assert_in_range(took_ms, 1, 2000);
+    EXPECT(SNECK_LOST, sneck_release(made.lock, &error));
+    assert_true(zookeeper_scene_pair(&made) > token);
+    zookeeper_scene_close(&made);
+}
+
+/* ---- Tokens ---- */
+
+/* A hold, whatever happens to the connection; false when this try failed. */
+static bool try_pair(const zookeeper_scene *made, uint64_t *highest, unsigned *lower)
+{
+    sneck_error error;
+    if (sneck_acquire(made->lock, TEST_PATIENCE_MS, &error) != SNECK_OK)
+        return false;
+    uint64_t token = sneck_token(made->lock);
+    *lower += token <= *highest;
+    *highest = token;
+    (void)sneck_release(made->lock, &error);
+    return true;
+}
+
+static void test_tokens_rise_through_cuts_and_restarts(void **state)
+{
+    (void)state;
+    behind_proxy scene;
+    open_behind(&scene, "timeout=2s", 20000);
+    unsigned wanted = test_scaled(10000);
+    unsigned restarts = 0;
+    unsigned cuts = 0;
+    uint64_t highest = 0;
+    unsigned lower = 0;
+    for (unsigned done = 0, tries = 0; done < wanted; tries++) {
+        if (tries % (wanted / 20 + 1) == wanted / 40) {
+            /* A folder that was reaped and made again numbers its nodes from 0. */
+            proxy_harm(&scene.proxy, cuts++ % 2 == 0 ? PROXY_CUT_AFTER : PROXY_CUT_BEFORE, "");
+            proxy_harm(&scene.proxy, PROXY_PASS, "");
+        }
+        if (tries % (wanted / 3 + 1) == wanted / 6) {
+            assert_true(zookeeper_server_restart(zookeeper_bed_server()));
+            restarts++;
+        }
+        done += try_pair(tries % 2 == 0 ? &scene.made : &scene.direct, &highest, &lower);
+        assert_true(tries < 2 * wanted + 100);
+    }
+    assert_int_equal(lower, 0);
+    printf("# figure: %u ZooKeeper tokens rose through %u cuts and %u restarts\n", wanted, cuts, restarts);
+    close_behind(&scene);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_a_hold_survives_a_restart, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_a_waiter_is_served_after_a_restart, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_an_acquire_whose_answer_is_cut_off_finds_its_own_node, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_an_acquire_that_is_cut_off_is_made_again, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_a_release_whose_answer_is_cut_off_is_done, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_an_acquire_that_nobody_answers_leaves_nothing_behind, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_loss_comes_before_the_session_ends, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_a_frozen_server_is_loss_at_the_deadline, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_tokens_rise_through_cuts_and_restarts, zookeeper_bed_set_up),
+    };
+    int failed = cmocka_run_group_tests_name("zookeeper faults", tests, NULL, NULL);
+    zookeeper_bed_stop();
+    return failed;
+}
