@@ -49,6 +49,27 @@ static void put_incident(snk_json *json, const sneck_incident *incident)
     snk_json_close(json, '}');
 }
 
+static void put_node(snk_json *json, const sneck_node *node)
+{
+    snk_json_open(json, NULL, '{');
+    snk_json_text(json, "name", node->name);
+    snk_json_text(json, "state", node->state);
+    snk_json_text(json, "trouble", node->trouble);
+    snk_json_bool(json, "holds", node->holds);
+    snk_json_int(json, "latency_us", node->latency_us);
+    snk_json_int(json, "clock_offset_us", node->clock_offset_us);
+    snk_json_int(json, "counts_in_ms", node->counts_in_ms);
+    snk_json_close(json, '}');
+}
+
+static void put_nodes(snk_json *json, const sneck_info *info)
+{
+    snk_json_open(json, "nodes", '[');
+    for (size_t i = 0; i < info->node_count; i++)
+        put_node(json, &info->nodes[i]);
+    snk_json_close(json, ']');
+}
+
 static void put_details(snk_json *json, const sneck_info *info)
 {
     if (info->permits >= 0)
@@ -65,6 +86,8 @@ static void put_details(snk_json *json, const sneck_info *info)
     for (size_t i = 0; i < info->incident_count; i++)
         put_incident(json, &info->incidents[i]);
     snk_json_close(json, ']');
+    if (info->node_count > 0)
+        put_nodes(json, info);
 }
 
 void snk_lock_info_json(snk_json *json, const sneck_info *info, bool detailed)

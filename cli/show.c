@@ -28,7 +28,7 @@ static const snk_flag flags[] = {
 const snk_usage snk_usage_show = {
     .name = "show",
     .operands = "NAME | --deadlocks",
-    .summary = "tell all about one lock: holder, queue, incidents",
+    .summary = "tell all about one lock: holder, queue, incidents, nodes",
     .notes = "The token it shows is the one that sneck break wants.",
     .flags = flags,
 };
@@ -104,6 +104,37 @@ static void print_incidents(const sneck_info *info)
     snk_table_deinit(&table);
 }
 
+/* "counts"; "young, counts in 12 s"; "away: why" */
+static void describe_node(const sneck_node *node, char *text, size_t size)
+{
+    char left[SNK_TIME_TEXT_SIZE];
+    if (node->counts_in_ms > 0)
+        snprintf(text, size, "%s, counts in %s", node->state, snk_format_duration(left, node->counts_in_ms));
+    else
+        snprintf(text, size, "%s%s%s", node->state, node->trouble[0] == '\0' ? "" : ": ", node->trouble);
+}
+
+static void print_nodes(const sneck_info *info)
+{
+    snk_table table = { .columns = 5 };
+    puts("\nnodes");
+    for (size_t i = 0; i < info->node_count; i++) {
+        char text[TEXT_SIZE];
+        const sneck_node *node = &info->nodes[i];
+        snprintf(text, sizeof text, "  %s", node->name);
+        snk_table_add(&table, text);
+        snk_table_add(&table, !info->held ? "" : node->holds ? "has it" : "has it not");
+        snprintf(text, sizeof text, "latency %.2f ms", (double)node->latency_us / 1000);
+        snk_table_add(&table, node->latency_us < 0 ? "" : text);
+        snprintf(text, sizeof text, "clock %+.2f ms", (double)node->clock_offset_us / 1000);
+        snk_table_add(&table, node->latency_us < 0 ? "" : text);
+        describe_node(node, text, sizeof text);
+        snk_table_add(&table, text);
+    }
+    snk_table_print(&table);
+    snk_table_deinit(&table);
+}
+
 static void print(const snk_cli *cli, const sneck_info *info)
 {
     if (cli->json) {
@@ -119,6 +150,8 @@ static void print(const snk_cli *cli, const sneck_info *info)
         print_queue(info);
     if (info->incident_count > 0)
         print_incidents(info);
+    if (info->node_count > 0)
+        print_nodes(info);
 }
 
 static int show_one(const snk_cli *cli, sneck_client *client, const char *name)

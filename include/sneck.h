@@ -721,6 +721,17 @@ typedef struct sneck_incident {
     uint64_t token;
 } sneck_incident;
 
+/* A node of a quorum (redlock:), as this client knows it. */
+typedef struct sneck_node {
+    const char *name;  /* "host:port" */
+    const char *state; /* "counts"; "young": it was started or emptied lately, and its votes do not count yet; "away" */
+    const char *trouble;     /* why it is away; "" when it is not */
+    bool holds;              /* it has the vote of the holder */
+    int64_t latency_us;      /* of its answers, smoothed; -1: it never answered */
+    int64_t clock_offset_us; /* of its clock from the middle one of all nodes' clocks; 0 when it is not known */
+    int64_t counts_in_ms;    /* "young": until its votes count; 0 otherwise */
+} sneck_node;
+
 typedef struct sneck_info {
     const char *name;
     bool held;
@@ -734,6 +745,8 @@ typedef struct sneck_info {
     size_t holder_count;
     const sneck_party *holders; /* all of them: readers, permits; `holder` is the first */
     int64_t permits;            /* of a semaphore; -1: never set */
+    size_t node_count;
+    const sneck_node *nodes; /* of a quorum, in the order of its URL; none on other stores */
 } sneck_info;
 
 /*

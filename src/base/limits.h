@@ -91,6 +91,12 @@
 #define SNK_REDIS_CHANNELS_MAX 65536
 #define SNK_REDIS_NODES_MAX 1024 /* servers of one store, replicas not counted */
 
+/* A quorum of nodes. */
+#define SNK_QUORUM_NODES_MAX 31 /* sets of nodes are 32 bits */
+#define SNK_QUORUM_LEASE_MAX_MS INT64_C(60000)
+#define SNK_QUORUM_TIMEOUT_NS (500 * SNK_NS_PER_MS) /* of one node; an eighth of the lease if that is shorter */
+#define SNK_QUORUM_CONNECT_FACTOR 4 /* making a connection takes several round trips, and no lease runs meanwhile */
+
 /* The PostgreSQL store. */
 #define SNK_PG_TIMEOUT_NS (3 * SNK_NS_PER_S) /* to connect, and for an answer */
 #define SNK_PG_CONNECTIONS_DEFAULT 4

@@ -83,6 +83,8 @@ static void read_info(const redisReply *reply, snk_redis_greeting *greeting)
         snk_copy_text(digits, sizeof digits, run);
         greeting->run = strtoull(digits, NULL, 16);
     }
+    const char *uptime = info_value(reply->str, "\nuptime_in_seconds:");
+    greeting->started_at_ns = snk_now_ns() - (uptime != NULL ? strtoll(uptime, NULL, 10) * SNK_NS_PER_S : 0);
     const char *version = info_value(reply->str, "redis_version:");
     unsigned major;
     unsigned minor;

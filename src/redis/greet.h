@@ -10,6 +10,7 @@
 typedef struct snk_redis_greeting {
     snk_redis_run run; /* 0 when the server does not tell (an ACL without INFO) */
     unsigned version;
+    int64_t started_at_ns; /* of the run; see snk_redis_server */
 } snk_redis_greeting;
 
 typedef struct snk_redis_greeter {

@@ -134,6 +134,11 @@ typedef struct snk_redis_server {
     bool connected;
     snk_redis_run run;
     unsigned version; /* 7.0.15 is 70015; 0: not known */
+    /*
+     * When that run began, as snk_now_ns counts; never too early, but up to a second too late. Where the run is not
+     * known this is not either.
+     */
+    int64_t started_at_ns;
     uint64_t connects;
     uint64_t failures;      /* attempts to connect that failed, and connections given up */
     uint64_t in_flight;     /* calls that are not answered, sent or not */

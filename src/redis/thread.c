@@ -43,6 +43,7 @@ static void come_up_locked(snk_redis_conn *conn, const snk_redis_greeting *greet
     conn->server.connected = true;
     conn->server.run = greeting->run;
     conn->server.version = greeting->version;
+    conn->server.started_at_ns = greeting->started_at_ns;
     conn->server.connects++;
     snk_redis_stream_queue_locked(conn, now, finish);
     snk_redis_flush_locked(conn, finish);

@@ -13,6 +13,7 @@
 #include "store/postgres/options.h"
 #include "store/postgres/statements.h"
 #endif
+#include "store/quorum/options.h"
 #include "store/redis/options.h"
 
 typedef struct scheme {
@@ -67,8 +68,8 @@ static const scheme schemes[] = {
     { .name = "rediss+replicated", .open = snk_redis_store_open, .keys = snk_redis_keys },
     { .name = "redis+cluster", .open = snk_redis_store_open, .keys = snk_redis_keys },
     { .name = "rediss+cluster", .open = snk_redis_store_open, .keys = snk_redis_keys },
-    { .name = "redlock", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
-    { .name = "redlocks", .open = snk_redis_later_open, .keys = snk_redis_later_keys },
+    { .name = "redlock", .open = snk_quorum_store_open, .keys = snk_quorum_keys },
+    { .name = "redlocks", .open = snk_quorum_store_open, .keys = snk_quorum_keys },
 #if SNK_WITH_POSTGRES
     { .name = "postgres",
       .open = snk_postgres_open,
@@ -117,7 +118,7 @@ static sneck_status refuse_scheme(const char *name, sneck_error *error)
 {
     return snk_fail(
         error, SNECK_UNSUPPORTED, 0,
-        "there is no store \"%.40s:\"; known are sqlite:, redis:, postgres:, mysql:, zk: and memory:", name);
+        "there is no store \"%.40s:\"; known are sqlite:, redis:, redlock:, postgres:, mysql:, zk: and memory:", name);
 }
 
 sneck_status snk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)

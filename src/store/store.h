@@ -76,6 +76,7 @@ typedef struct snk_store_traits {
     snk_token_strength tokens;
     bool token_blocks;   /* grants may come with more than one token: local hand-off is possible */
     bool pushes_wakeups; /* waiters are woken; otherwise they look each retry_ms */
+    bool keeps_no_order; /* those who wait are served in any order, so `fair` fails with SNECK_UNSUPPORTED */
     bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
     unsigned modes;      /* what it can do: bits of snk_mode; a request for another one fails with SNECK_UNSUPPORTED */
     const char *modes_hint; /* what to do for the others; NULL: use another store */
@@ -228,12 +229,11 @@ const char *const *snk_store_keys(const char *scheme);
 sneck_status snk_memory_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_sqlite_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
+sneck_status snk_quorum_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_postgres_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_postgres_setup(const snk_store_config *config, sneck_error *error);
 sneck_status snk_mysql_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 sneck_status snk_mysql_setup(const snk_store_config *config, sneck_error *error);
 sneck_status snk_zk_store_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
-/* Forms of Redis that are not there yet: SNECK_UNSUPPORTED. */
-sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error);
 
 #endif

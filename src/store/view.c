@@ -79,6 +79,7 @@ void snk_view_reset(snk_view *view)
     free(view->holders);
     free(view->waiters);
     free(view->incidents);
+    free(view->nodes);
     set_empty(view);
 }
 
@@ -134,4 +135,18 @@ void snk_view_incident(snk_view *view, const sneck_incident *incident)
     incidents[view->info.incident_count++] = copy;
     view->incidents = incidents;
     view->info.incidents = incidents;
+}
+
+void snk_view_node(snk_view *view, const sneck_node *node)
+{
+    sneck_node *nodes = grown(view, view->nodes, view->info.node_count, sizeof *nodes);
+    if (nodes == NULL)
+        return;
+    sneck_node *copy = &nodes[view->info.node_count++];
+    *copy = *node;
+    copy->name = copy_text(view, node->name);
+    copy->state = copy_text(view, node->state);
+    copy->trouble = copy_text(view, node->trouble);
+    view->nodes = nodes;
+    view->info.nodes = nodes;
 }

@@ -13,6 +13,7 @@ struct snk_view {
     sneck_party *holders;      /* owned; info.holders */
     sneck_party *waiters;      /* owned; info.waiters */
     sneck_incident *incidents; /* owned; info.incidents */
+    sneck_node *nodes;         /* owned; info.nodes */
     struct snk_text *texts;    /* owned; chain of copies */
     bool out_of_memory;        /* some snk_view_* call failed; the view is incomplete */
 };
@@ -32,5 +33,6 @@ void snk_view_name(snk_view *view, const char *name);
 void snk_view_hold(snk_view *view, const sneck_party *holder, uint64_t token, bool fair);
 void snk_view_waiter(snk_view *view, const sneck_party *waiter);
 void snk_view_incident(snk_view *view, const sneck_incident *incident);
+void snk_view_node(snk_view *view, const sneck_node *node);
 
 #endif

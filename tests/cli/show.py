@@ -7,6 +7,7 @@ import time
 
 import tap
 from holder import Holder, Waiter, check, same, show
+from redis_server import RedisServer
 
 
 def test_a_lock_that_nobody_ever_used_is_free():
@@ -102,6 +103,18 @@ def test_exit_codes():
     check(tap.sneck("show", "--store", "warp:", "door"), 78)
     check(tap.sneck("show", "--store", "sqlite:///nonexistent/folder/file.db", "door"), 69)
     same(json.loads(check(tap.sneck("show", "--json", "door"), 0).stdout)["name"], "door")
+
+
+def test_the_nodes_of_a_quorum_are_shown():
+    server = RedisServer()
+    node = f"127.0.0.1:{server.port}"
+    url = f"redlock://{node}?lease_max=1s&lease=1s"
+    text = check(tap.sneck("show", "--store", url, "door"), 0).stdout
+    assert "\nnodes\n" in text and node in text and "young, counts in " in text and "latency " in text, text
+    tap.wait_until(lambda: "counts\n" in tap.sneck("show", "--store", url, "door").stdout)
+    nodes = json.loads(check(tap.sneck("show", "--json", "--store", url, "door"), 0).stdout)["nodes"]
+    same([(one["name"], one["state"], one["holds"], one["counts_in_ms"]) for one in nodes], [(node, "counts", False, 0)])
+    assert nodes[0]["latency_us"] > 0 and nodes[0]["clock_offset_us"] == 0, nodes
 
 
 tap.main()

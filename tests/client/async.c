@@ -84,6 +84,7 @@ static void test_a_request_waits_for_its_turn(void **state)
 static void test_a_request_whose_time_is_over_leaves_the_queue(void **state)
 {
     test_bed *bed = *state;
+    test_needs_order(bed);
     sneck_error error;
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.owner = SNECK_OWNER_HANDLE;

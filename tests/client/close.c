@@ -47,7 +47,7 @@ static void test_closing_ends_waits_and_releases_holds(void **state)
     sneck_error error;
     sneck_client *client = test_open(bed, NULL);
     sneck_lock_options fair = SNECK_LOCK_OPTIONS_INIT;
-    fair.fair = true;
+    fair.fair = bed->is_fair;
     sneck_lock *holder = test_handle(client, "a");
     EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
     EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));

@@ -90,5 +90,5 @@ int main(void)
         cmocka_unit_test(test_a_permit_is_one_call_and_so_is_its_release),
         cmocka_unit_test(test_each_operation_of_an_open_latch_is_one_call),
     };
-    return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);
+    return test_run_kinds_on_stores(tests, sizeof tests / sizeof tests[0]);
 }

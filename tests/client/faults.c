@@ -195,7 +195,7 @@ static void test_renewals_go_out_in_batches(void **state)
         return; /* each hold has a connection of its own, and they are renewed one by one */
     sneck_error error;
     test_faulty *faulty = test_make_faulty(bed->client);
-    sneck_lock_options options = leased(60000, 300);
+    sneck_lock_options options = leased(bed->lease_max_ms, 300);
     sneck_lock *locks[300];
     test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
     for (int i = 0; i < 300; i++) {
@@ -222,10 +222,10 @@ static void test_waiters_survive_an_outage_once_they_have_been_queued(void **sta
     sneck_error error;
     test_faulty *faulty = test_make_faulty(bed->client);
     sneck_lock_options options = leased(300, SNECK_NEVER);
-    options.fair = true;
+    options.fair = bed->is_fair;
     sneck_lock *holder = test_mutex(bed->client, "a", &options);
     sneck_lock_options waits = leased(300, 50);
-    waits.fair = true;
+    waits.fair = bed->is_fair;
     sneck_lock *waiter = test_mutex(bed->client, "a", &waits);
     EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
     outcome done = { -1 };
@@ -252,6 +252,7 @@ static void *wait_for_it(void *argument)
 static void test_a_lock_that_came_to_a_cancelled_thread_is_released(void **state)
 {
     test_bed *bed = *state;
+    test_needs_order(bed); /* only fair waiters stand in the store each for itself */
     sneck_error error;
     test_faulty *faulty = test_make_faulty(bed->client);
     sneck_lock_options options = leased(300, 50);

@@ -9,10 +9,10 @@
 #include "engine/deadline.h"
 
 /* A long lease with frequent renewals: loss by force is found soon, and long before the lease would end. */
-static sneck_lock_options quick(void)
+static sneck_lock_options quick(const test_bed *bed)
 {
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
-    options.lease_ms = 60000;
+    options.lease_ms = bed->lease_max_ms / 2;
     options.renew_ms = 30;
     return options;
 }
@@ -44,7 +44,7 @@ static void test_a_hold_for_a_time_ends_with_it(void **state)
 {
     test_bed *bed = *state;
     sneck_error error;
-    sneck_lock_options options = quick(); /* would be renewed, if acquired otherwise */
+    sneck_lock_options options = quick(bed); /* would be renewed, if acquired otherwise */
     sneck_lock *lock = test_mutex(bed->client, "a", &options);
     int64_t began_ms = test_now_ms();
     EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, 500, &error));
@@ -69,7 +69,7 @@ static void test_a_hold_for_a_time_can_be_extended(void **state)
     sneck_lock *lock = test_mutex(bed->client, "a", NULL);
     EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, 1000, &error));
     int fd = sneck_lost_fd(lock);
-    EXPECT(SNECK_OK, sneck_extend(lock, 60000, &error));
+    EXPECT(SNECK_OK, sneck_extend(lock, bed->lease_max_ms, &error));
     assert_false(test_readable(fd, 1100)); /* it follows the new deadline */
     assert_true(sneck_is_held(lock));
     EXPECT(SNECK_OK, sneck_release(lock, &error));
@@ -81,7 +81,7 @@ static void test_each_level_of_a_lost_hold_says_so_once(void **state)
 {
     test_bed *bed = *state;
     sneck_error error;
-    sneck_lock_options options = quick();
+    sneck_lock_options options = quick(bed);
     sneck_lock *lock = test_mutex(bed->client, "a", &options);
     for (int i = 0; i < 3; i++)
         EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
@@ -109,7 +109,7 @@ static void test_others_go_on_while_a_loser_has_levels_left(void **state)
 {
     test_bed *bed = *state;
     sneck_error error;
-    sneck_lock_options options = quick();
+    sneck_lock_options options = quick(bed);
     options.owner = SNECK_OWNER_HANDLE;
     sneck_lock *loser = test_mutex(bed->client, "a", &options);
     sneck_lock *next = test_mutex(bed->client, "a", &options);
@@ -177,7 +177,7 @@ static void test_the_mirror_shows_the_deadline_of_each_step(void **state)
 {
     test_bed *bed = *state;
     sneck_error error;
-    sneck_lock_options options = quick();
+    sneck_lock_options options = quick(bed);
     sneck_lock *lock = test_mutex(bed->client, "a", &options);
     _Atomic int64_t word = -7;
     snk_lock_mirror_deadline(lock, &word);
@@ -185,7 +185,7 @@ static void test_the_mirror_shows_the_deadline_of_each_step(void **state)
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     int64_t first_ns = atomic_load(&word);
     assert_true(first_ns > test_now_ms() * 1000000);
-    EXPECT(SNECK_OK, sneck_extend(lock, 60000, &error));
+    EXPECT(SNECK_OK, sneck_extend(lock, bed->lease_max_ms, &error));
     assert_true(atomic_load(&word) > first_ns);
     EXPECT(SNECK_OK, sneck_release(lock, &error));
     assert_true(atomic_load(&word) == SNK_DEADLINE_NONE);

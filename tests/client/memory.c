@@ -121,7 +121,7 @@ static bool extend_and_look(test_bed *bed, sneck_error *error)
     bool agrees = (status == SNECK_OK) == (info != NULL);
     sneck_info_free(info);
     if (status == SNECK_OK)
-        status = sneck_extend(lock, 60000, error);
+        status = sneck_extend(lock, 5000, error);
     allocations_left = -1;
     assert_true(agrees);
     if (fd < 0 && status == SNECK_OK)

@@ -40,7 +40,7 @@ static void test_all_are_held_together(void **state)
     assert_true(sneck_remaining_ms(locks.all) > 0);
     EXPECT(SNECK_OK, sneck_acquire(locks.all, SNECK_FOREVER, &error));
     assert_int_equal(sneck_hold_count(locks.all), 2);
-    EXPECT(SNECK_OK, sneck_extend(locks.all, 60000, &error));
+    EXPECT(SNECK_OK, sneck_extend(locks.all, bed->lease_max_ms, &error));
     EXPECT(SNECK_OK, sneck_release(locks.all, &error));
     EXPECT(SNECK_OK, sneck_release(locks.all, &error));
     EXPECT(SNECK_NOT_OWNER, sneck_release(locks.all, &error));

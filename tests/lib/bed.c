@@ -14,13 +14,28 @@
 #if SNK_WITH_POSTGRES
 #include "postgres_bed.h"
 #endif
+#include "quorum_bed.h"
 #include "redis_bed.h"
 
 /* ---- Beds ---- */
 
-static int make_bed(void **state, bool on_disk)
+#define LEASE_MAX_MS 3600000
+/* Of the quorum: it counts so long after it was started. */
+#define QUORUM_LEASES_MS 8000
+
+static test_bed *new_bed(void)
 {
     test_bed *bed = calloc(1, sizeof *bed);
+    if (bed == NULL)
+        return NULL;
+    bed->is_fair = true;
+    bed->lease_max_ms = LEASE_MAX_MS;
+    return bed;
+}
+
+static int make_bed(void **state, bool on_disk)
+{
+    test_bed *bed = new_bed();
     if (bed == NULL)
         return -1;
     (void)snk_copy_text(bed->url, sizeof bed->url, "memory:");
@@ -55,7 +70,7 @@ static redis_bed redis;
 
 static int make_redis(void **state)
 {
-    test_bed *bed = calloc(1, sizeof *bed);
+    test_bed *bed = new_bed();
     if (bed == NULL)
         return -1;
     if (redis.server.pid == 0)
@@ -67,12 +82,30 @@ static int make_redis(void **state)
     return 0;
 }
 
+/* The nodes are started before the tests on other stores, so that they count when their turn comes. */
+static quorum_bed quorum;
+
+static int make_quorum(void **state)
+{
+    test_bed *bed = new_bed();
+    if (bed == NULL)
+        return -1;
+    quorum_bed_await_ripe(&quorum);
+    quorum_bed_clear(&quorum);
+    bed->is_fair = false;
+    bed->lease_max_ms = quorum.lease_max_ms;
+    (void)snprintf(bed->url, sizeof bed->url, "%s", quorum_bed_url(&quorum, "lease=8s"));
+    bed->client = test_open(bed, NULL);
+    *state = bed;
+    return 0;
+}
+
 #if SNK_WITH_POSTGRES
 static postgres_bed postgres;
 
 static int make_on_postgres(void **state, const char *keys)
 {
-    test_bed *bed = calloc(1, sizeof *bed);
+    test_bed *bed = new_bed();
     if (bed == NULL)
         return -1;
     if (postgres.server.pid == 0)
@@ -100,7 +133,7 @@ static mysql_bed mysql;
 
 static int make_mysql(void **state)
 {
-    test_bed *bed = calloc(1, sizeof *bed);
+    test_bed *bed = new_bed();
     if (bed == NULL)
         return -1;
     if (mysql.server.pid == 0)
@@ -112,6 +145,12 @@ static int make_mysql(void **state)
     return 0;
 }
 #endif
+
+void test_needs_order(const test_bed *bed)
+{
+    if (!bed->is_fair)
+        test_skip("this store keeps no order of those who wait");
+}
 
 static void remove_directory(const char *directory)
 {
@@ -166,6 +205,7 @@ static const store_choice stores[] = {
     { .name = "postgres", .make = make_postgres },
     { .name = "postgres row", .make = make_postgres_row, .mutexes_only = true },
 #endif
+    { .name = "quorum", .make = make_quorum, .mutexes_only = true },
 };
 
 #define STORES (sizeof stores / sizeof stores[0])
@@ -200,7 +240,10 @@ static int run_group(const struct CMUnitTest tests[], size_t count, bool other_k
 
 int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
 {
-    return run_group(tests, count, false);
+    quorum_bed_start(&quorum, QUORUM_LEASES_MS);
+    int failed = run_group(tests, count, false);
+    quorum_bed_stop(&quorum);
+    return failed;
 }
 
 int test_run_kinds_on_stores(const struct CMUnitTest tests[], size_t count)

@@ -14,14 +14,19 @@
 
 typedef struct test_bed {
     char directory[64]; /* of the store's file; "" when it has none */
-    char url[128];
+    char url[512];
+    bool is_fair;         /* the store serves those who wait in order where they ask for it */
+    int64_t lease_max_ms; /* the longest lease that tests may ask for */
     sneck_client *client;
 } test_bed;
 
 /* Runs each of the tests, which take a test_bed as their state, on each store. The result is for main to return. */
 int test_run_on_stores(const struct CMUnitTest tests[], size_t count);
-/* The same for tests of more than mutexes: stores that have nothing else are left out. */
+/* The same on those that have more than mutexes, and take long leases. */
 int test_run_kinds_on_stores(const struct CMUnitTest tests[], size_t count);
+
+/* Skips the running test where the store keeps no order of those who wait. */
+void test_needs_order(const test_bed *bed);
 
 /* Opens a client on the bed's store (for memory: on one of its own). Fails the test when it cannot. */
 sneck_client *test_open(const test_bed *bed, const sneck_client_options *options);

@@ -8,6 +8,9 @@
 #include "base/error.h"
 #include "test.h"
 
+int64_t test_lease_ms = TEST_LEASE_MS_USUAL;
+int64_t test_long_lease_ms = TEST_LONG_MS_USUAL;
+
 void test_make_folder(char *path, size_t size)
 {
     const char *parent = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";

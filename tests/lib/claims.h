@@ -5,7 +5,13 @@
 #include "base/clock.h"
 #include "store/store.h"
 
-#define TEST_LEASE_MS 60000
+/* What tests of stores ask for where the length does not matter, and what is long. Some stores know a longest lease. */
+#define TEST_LEASE_MS_USUAL 60000
+#define TEST_LONG_MS_USUAL 3600000
+extern int64_t test_lease_ms;
+extern int64_t test_long_lease_ms;
+#define TEST_LEASE_MS test_lease_ms
+#define TEST_LONG_MS test_long_lease_ms
 
 /* A folder for lock files, in memory where there is a place for it; remove it with test_remove_folder. */
 void test_make_folder(char *path, size_t size);

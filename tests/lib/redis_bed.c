@@ -59,7 +59,7 @@ static bool connect_admin(redis_bed *bed)
     return false;
 }
 
-static void await_admin(redis_bed *bed)
+void redis_bed_connect(redis_bed *bed)
 {
     int64_t limit_ns = snk_now_ns() + 30 * SNK_NS_PER_S;
     while (!connect_admin(bed)) {
@@ -75,13 +75,13 @@ void redis_bed_start(redis_bed *bed)
     const char *const options[] = { "--aclfile", bed->rules, NULL };
     if (!redis_server_start(&bed->server, options))
         fail_msg("redis-server does not start");
-    await_admin(bed);
+    redis_bed_connect(bed);
 }
 
 void redis_bed_restart(redis_bed *bed)
 {
     assert_true(redis_server_restart(&bed->server));
-    await_admin(bed);
+    redis_bed_connect(bed);
 }
 
 void redis_bed_crash(redis_bed *bed, bool saved)

@@ -30,6 +30,8 @@ void redis_bed_stop(redis_bed *bed);
 void redis_bed_crash(redis_bed *bed, bool saved);
 /* Starts it again in its place. */
 void redis_bed_restart(redis_bed *bed);
+/* Connects to a server that runs, after the connection was freed. */
+void redis_bed_connect(redis_bed *bed);
 
 /* The URL of the server, by TCP and as the documented user, with query keys ("wake=all", or NULL); static memory. */
 const char *redis_bed_url(const redis_bed *bed, const char *keys);

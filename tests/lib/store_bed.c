@@ -9,10 +9,14 @@
 #if SNK_WITH_POSTGRES
 #include "postgres_bed.h"
 #endif
+#include "quorum_bed.h"
 #include "redis_bed.h"
 #include "redis_fleet.h"
 #include "store/memory/memory.h"
 #include "zookeeper_server.h"
+
+/* Long enough for tests of locks that somebody holds all the while, short enough to wait for. */
+#define QUORUM_LEASES_MS 12000
 
 /* One server, or one cluster, for all tests of the suite, emptied before each. */
 static redis_bed redis;
@@ -109,6 +113,21 @@ static void open_mysql(clients *world)
 }
 #endif
 
+/* The nodes are started before the tests on other stores, so that they count when their turn comes. */
+static quorum_bed quorum;
+
+static void open_quorum(clients *world)
+{
+    quorum_bed_await_ripe(&quorum);
+    quorum_bed_clear(&quorum);
+    world->a = test_store(quorum_bed_url(&quorum, NULL));
+    world->b = test_store(quorum_bed_url(&quorum, NULL));
+    world->c = test_store(quorum_bed_url(&quorum, NULL));
+    world->d = test_store(quorum_bed_url(&quorum, NULL));
+    test_lease_ms = quorum.lease_max_ms / 2;
+    test_long_lease_ms = quorum.lease_max_ms;
+}
+
 #if SNK_HAS_ZOOKEEPER
 static void open_zookeeper(clients *world)
 {
@@ -156,6 +175,7 @@ static const store_kind kinds[] = {
 #if SNK_HAS_ZOOKEEPER
     { .name = "zookeeper", .open = open_zookeeper },
 #endif
+    { .name = "quorum", .open = open_quorum },
 };
 
 /* Of the test that runs. */
@@ -170,6 +190,8 @@ static int set_up(void **state)
 {
     const store_kind *kind = *state;
     clients *world = calloc(1, sizeof *world);
+    test_lease_ms = TEST_LEASE_MS_USUAL;
+    test_long_lease_ms = TEST_LONG_MS_USUAL;
     kind->open(world);
     asks_fairly = kind->fair;
     *state = world;
@@ -273,6 +295,12 @@ void store_bed_needs(const clients *world, snk_mode mode)
     test_skip(why);
 }
 
+void store_bed_needs_order(const clients *world)
+{
+    if (world->a->traits.keeps_no_order)
+        test_skip("SNECK_UNSUPPORTED: this store keeps no order of those who wait");
+}
+
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static struct CMUnitTest test_on(const struct CMUnitTest *test, store_kind *kind)
@@ -298,7 +326,9 @@ static int run(const char *group, const struct CMUnitTest tests[], size_t count,
         return 1;
     for (size_t i = 0; i < total; i++)
         all[i] = test_on(&tests[i % count], &copies[i / count]);
+    quorum_bed_start(&quorum, QUORUM_LEASES_MS);
     int failed = _cmocka_run_group_tests(group, all, total, NULL, NULL);
+    quorum_bed_stop(&quorum);
     for (size_t i = 0; i < total; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);

@@ -27,6 +27,9 @@ bool store_bed_is_fair(void);
 /* Skips the running test on a store that cannot do this. */
 void store_bed_needs(const clients *world, snk_mode mode);
 
+/* The same where those who wait are served in any order. */
+void store_bed_needs_order(const clients *world);
+
 /* Insists on the kind of an answer. */
 void expect(snk_answer answer, snk_answer_kind kind);
 

@@ -15,7 +15,7 @@ HEAD = """# What each store can do
 
 Made by `./dev matrix` from a run of the suite `store-kinds`, which has the same cases for every store; a test sees to it
 that this page is what a run gives. A number is how many cases passed there. *Barging* and *fair* is how the claims of a
-case ask; those who wait are served in the order they came either way.
+case ask; those who wait are served in the order they came either way, where a store keeps an order at all.
 
 Locks as one (`sneck_multi_lock`), segmented locks and the search for deadlocks are made of these inside the client, and
 are there wherever their parts are.

@@ -359,8 +359,8 @@ static void test_what_cannot_be_opened_says_why_without_the_password(void **stat
                                          "timeout=-1",   "timeout=2h", "timeout=0ms", "timeout=99999999999999999999" };
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
         expect_open(SNECK_INVALID, redis_bed_url(bed, times[i]));
+    expect_open(SNECK_UNAVAILABLE, "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
     expect_open(SNECK_UNAVAILABLE, "redis+cluster://127.0.0.1:1,127.0.0.1:2?timeout=500");
-    expect_open(SNECK_UNSUPPORTED, "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3");
     redis_bed_do(bed, "CONFIG SET requirepass something");
     (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", bed->server.port);
     expect_open(SNECK_DENIED, url);

@@ -18,7 +18,7 @@ static void test_a_free_lock_is_granted_for_the_full_lease(void **state)
     snk_id claim = test_id();
     expect(test_acquire(world->a, "x", &claim, TEST_TRY), SNK_ANSWER_HELD);
     int64_t remaining = remaining_ms(world->b, "x");
-    assert_in_range(remaining, TEST_LEASE_MS - 20000, TEST_LEASE_MS);
+    assert_in_range(remaining, TEST_LEASE_MS / 3, TEST_LEASE_MS);
 }
 
 static void test_a_held_lock_is_busy_and_nothing_is_registered(void **state)
@@ -77,6 +77,7 @@ static void test_a_waiter_is_told_to_look_when_the_hold_ends(void **state)
 static void test_newcomers_do_not_overtake_the_queue(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_id();
     expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500, .why = "ends" }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
@@ -92,18 +93,18 @@ static void test_a_renew_sets_the_full_lease(void **state)
 {
     clients *world = *state;
     snk_id claim = test_id();
-    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = 10000 }), SNK_ANSWER_HELD);
-    expect(test_renew(world->a, "x", &claim, 3600000), SNK_ANSWER_HELD);
-    assert_in_range(remaining_ms(world->a, "x"), 3500000, 3600000);
+    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = TEST_LEASE_MS / 6 }), SNK_ANSWER_HELD);
+    expect(test_renew(world->a, "x", &claim, TEST_LONG_MS), SNK_ANSWER_HELD);
+    assert_in_range(remaining_ms(world->a, "x"), TEST_LONG_MS * 2 / 3, TEST_LONG_MS);
 }
 
 static void test_a_renew_never_shortens(void **state)
 {
     clients *world = *state;
     snk_id claim = test_id();
-    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = 3600000 }), SNK_ANSWER_HELD);
+    expect(test_acquire(world->a, "x", &claim, (test_ask){ .lease_ms = TEST_LONG_MS }), SNK_ANSWER_HELD);
     expect(test_renew(world->a, "x", &claim, 1000), SNK_ANSWER_HELD);
-    assert_in_range(remaining_ms(world->a, "x"), 3500000, 3600000);
+    assert_in_range(remaining_ms(world->a, "x"), TEST_LONG_MS * 2 / 3, TEST_LONG_MS);
 }
 
 static void test_a_renew_never_registers_an_unknown_claim(void **state)
@@ -122,16 +123,17 @@ static void test_a_renew_never_registers_an_unknown_claim(void **state)
 static void test_a_renew_refreshes_a_waiting_claim(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_must_hold(world->a, "x");
     snk_id waiter = test_id();
     snk_answer answer = test_acquire(world->b, "x", &waiter, (test_ask){ .lease_ms = 5000, .queue = true });
     test_expect_kind(&answer, SNK_ANSWER_QUEUED);
-    answer = test_renew(world->b, "x", &waiter, 3600000);
+    answer = test_renew(world->b, "x", &waiter, TEST_LONG_MS);
     test_expect_kind(&answer, SNK_ANSWER_QUEUED);
     assert_true(answer.ticket != 0);
     snk_view *view = inspect(world->a, "x");
     assert_int_equal(view->info.waiter_count, 1);
-    assert_in_range(view->info.waiters[0].remaining_ms, 3500000, 3600000);
+    assert_in_range(view->info.waiters[0].remaining_ms, TEST_LONG_MS * 2 / 3, TEST_LONG_MS);
     snk_view_free(view);
     expect(test_release(world->a, "x", &holder), SNK_ANSWER_DONE);
     expect(test_renew(world->b, "x", &waiter, TEST_LEASE_MS), SNK_ANSWER_HELD);
@@ -147,8 +149,10 @@ static void test_a_hold_whose_lease_has_ended_is_gone_for_good(void **state)
     expect(test_release(world->a, "x", &claim), SNK_ANSWER_GONE);
     (void)test_must_hold(world->b, "x");
     snk_view *view = inspect(world->b, "x");
-    assert_int_equal(view->info.incident_count, 1);
-    assert_string_equal(view->info.incidents[0].kind, "expired");
+    /* Nodes of a quorum do not know whether a vote was a hold, so they do not note that. */
+    assert_int_equal(view->info.incident_count, world->a->traits.keeps_no_order ? 0 : 1);
+    if (!world->a->traits.keeps_no_order)
+        assert_string_equal(view->info.incidents[0].kind, "expired");
     snk_view_free(view);
 }
 
@@ -160,7 +164,7 @@ static void test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold(void **stat
     snk_id waiter = test_must_queue(world->b, "x", NULL);
     await_end(world->c, "x", "ends");
     expect(test_renew(world->b, "x", &waiter, TEST_LEASE_MS), SNK_ANSWER_HELD);
-    assert_in_range(remaining_ms(world->c, "x"), TEST_LEASE_MS - 20000, TEST_LEASE_MS);
+    assert_in_range(remaining_ms(world->c, "x"), TEST_LEASE_MS / 3, TEST_LEASE_MS);
 }
 
 static void count_done(snk_call *call)
@@ -226,6 +230,7 @@ static void test_anybody_who_knows_a_claim_may_release_it(void **state)
 static void test_a_release_hands_the_lock_to_the_first_waiter_in_the_same_step(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_must_hold(world->a, "x");
     snk_id first = test_must_queue(world->b, "x", NULL);
     snk_id second = test_must_queue(world->c, "x", NULL);
@@ -239,12 +244,13 @@ static void test_a_release_hands_the_lock_to_the_first_waiter_in_the_same_step(v
     expect(test_acquire(world->d, "x", &newcomer, TEST_TRY), SNK_ANSWER_BUSY);
     expect(test_renew(world->c, "x", &second, TEST_LEASE_MS), SNK_ANSWER_QUEUED);
     expect(test_renew(world->b, "x", &first, TEST_LEASE_MS), SNK_ANSWER_HELD);
-    assert_in_range(remaining_ms(world->d, "x"), TEST_LEASE_MS - 20000, TEST_LEASE_MS);
+    assert_in_range(remaining_ms(world->d, "x"), TEST_LEASE_MS / 3, TEST_LEASE_MS);
 }
 
 static void test_waiters_are_served_in_the_order_they_came(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_store *stores[] = { world->b, world->c, world->d, world->b, world->c, world->d, world->a };
     enum {
         COUNT = sizeof stores / sizeof stores[0]
@@ -279,6 +285,7 @@ static void test_a_released_waiter_leaves_the_queue(void **state)
 static void test_a_waiter_whose_lease_has_ended_is_passed_over(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_must_hold(world->a, "x");
     snk_id first = test_id();
     expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = SOON_MS, .queue = true }), SNK_ANSWER_QUEUED);
@@ -292,6 +299,7 @@ static void test_a_waiter_whose_lease_has_ended_is_passed_over(void **state)
 static void test_an_offer_that_nobody_takes_lapses_with_its_lease(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_must_hold(world->a, "x");
     snk_id first = test_id();
     expect(test_acquire(world->b, "x", &first, (test_ask){ .lease_ms = 300, .queue = true, .why = "lapses" }),
@@ -307,6 +315,7 @@ static void test_an_offer_that_nobody_takes_lapses_with_its_lease(void **state)
 static void test_an_offer_never_outlives_its_limit(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_must_hold(world->a, "x");
     snk_id waiter = test_must_queue(world->b, "x", NULL);
     expect(test_release(world->a, "x", &holder), SNK_ANSWER_DONE);
@@ -318,6 +327,7 @@ static void test_an_offer_never_outlives_its_limit(void **state)
 static void test_an_offer_may_be_given_back_unseen(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_must_hold(world->a, "x");
     snk_id first = test_must_queue(world->b, "x", NULL);
     snk_id second = test_must_queue(world->c, "x", NULL);
@@ -394,7 +404,7 @@ static void test_each_grant_has_higher_tokens_than_all_before(void **state)
 static void test_tokens_start_at_the_clock(void **state)
 {
     clients *world = *state;
-    if (world->a->traits.tokens != SNK_TOKEN_TIME_FLOORED)
+    if (world->a->traits.tokens != SNK_TOKEN_TIME_FLOORED || !world->a->traits.token_blocks)
         test_skip("the tokens of this store do not come from a clock");
     int64_t before_us = snk_wall_us();
     snk_id claim = test_id();
@@ -449,6 +459,7 @@ static void test_a_renew_answers_with_the_same_tokens(void **state)
 static void test_an_offer_comes_with_the_tokens_that_the_waiter_asked_for(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id holder = test_must_hold(world->a, "x");
     snk_view *view = inspect(world->a, "x");
     uint64_t before = view->info.token;
@@ -479,6 +490,7 @@ static void test_a_name_that_nobody_used_is_free(void **state)
 static void test_inspect_shows_who_holds_and_who_waits(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id claim = test_id();
     snk_answer held = test_acquire(
         world->a, "x", &claim, (test_ask){ .lease_ms = TEST_LEASE_MS, .tokens = 3, .fair = true, .why = "because" });

@@ -82,6 +82,7 @@ static int64_t count(snk_store *store, snk_object object)
 static void test_a_mutex_goes_from_one_to_the_next_in_order(void **state)
 {
     clients *world = *state;
+    store_bed_needs_order(world);
     snk_id first = must_hold(world->a, "x", alone);
     must_be_busy(world->b, "x", alone);
     snk_id second = must_queue(world->b, "x", alone);
@@ -96,6 +97,8 @@ static void test_a_mutex_goes_from_one_to_the_next_in_order(void **state)
 static void test_a_mutex_of_the_dead_goes_to_the_next(void **state)
 {
     clients *world = *state;
+    if (store_bed_is_fair())
+        store_bed_needs_order(world);
     snk_id dies = test_id();
     expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = alone }),
            SNK_ANSWER_HELD);

@@ -29,26 +29,33 @@ def quote(line):
     return '"' + line.replace("\\", "\\\\").replace('"', '\\"') + '\\n"'
 
 
+def entry(enumerator, script, lines):
+    """The initialiser of one snk_script."""
+    text = "".join(line + "\n" for line in lines)
+    digest = hashlib.sha1(text.encode()).hexdigest()
+    return [f"        [{enumerator}] = {{",
+            f'            .name = "{script}",',
+            f'            .sha = "{digest}",',
+            "            .text =",
+            *("                " + quote(line) for line in lines),
+            "            ,",
+            f"            .length = {len(text.encode())},",
+            "        },"]
+
+
+def head(header):
+    return ["/* Made by embed.py from scripts/. */", f'#include "{header}"', "",
+            "/* Longer than what ISO C promises; both our compilers take it. */",
+            '#pragma GCC diagnostic ignored "-Woverlength-strings"', ""]
+
+
 def main():
     directory, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    parts = ["/* Made by embed.py from scripts/. */", '#include "store/redis/scripts.h"', "",
-             "/* Longer than what ISO C promises; both our compilers take it. */",
-             '#pragma GCC diagnostic ignored "-Woverlength-strings"', "",
-             "const snk_script snk_scripts[SNK_LAYOUTS][SNK_SCRIPTS] = {"]
+    parts = head("store/redis/scripts.h") + ["const snk_script snk_scripts[SNK_LAYOUTS][SNK_SCRIPTS] = {"]
     for layout in LAYOUTS:
         parts.append(f"    [SNK_LAYOUT_{layout.upper()}] = {{")
         for script in SCRIPTS:
-            lines = list(expand(directory / f"{script}.lua", layout))
-            text = "".join(line + "\n" for line in lines)
-            digest = hashlib.sha1(text.encode()).hexdigest()
-            parts.append(f"        [SNK_SCRIPT_{script.upper()}] = {{")
-            parts.append(f'            .name = "{script}",')
-            parts.append(f'            .sha = "{digest}",')
-            parts.append("            .text =")
-            parts.extend("                " + quote(line) for line in lines)
-            parts.append("            ,")
-            parts.append(f"            .length = {len(text.encode())},")
-            parts.append("        },")
+            parts += entry(f"SNK_SCRIPT_{script.upper()}", script, list(expand(directory / f"{script}.lua", layout)))
         parts.append("    },")
     parts.append("};")
     output.write_text("\n".join(parts) + "\n")

@@ -3,6 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
+
+void snk_entry_word(char *to, size_t size, const char *text)
+{
+    (void)snk_copy_text(to, size, text);
+    for (char *at = to; *at != '\0'; at++) {
+        if ((unsigned char)*at <= ' ')
+            *at = '_';
+    }
+    if (to[0] == '\0')
+        (void)snk_copy_text(to, size, "-");
+}
 #include "store/grip.h"
 
 /* Copies a reply's text so that it can be cut into words. False when it is none, or too long. */

@@ -9,6 +9,9 @@
 
 #define SNK_ENTRY_SIZE 1024
 
+/* Copies a text so that it can be one word of an entry: without spaces, and not empty. */
+void snk_entry_word(char *to, size_t size, const char *text);
+
 typedef struct snk_holder_entry {
     sneck_party party; /* its texts point into the reply, or into `text` */
     uint64_t token;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "store/glob.h"
 #include "store/redis/entries.h"
+#include "store/redis/names.h"
 #include "store/redis/run.h"
 #include "store/view.h"
 
@@ -190,73 +190,13 @@ sneck_status snk_redis_store_break(snk_store *base, const char *name, uint64_t t
 
 /* ---- All locks ---- */
 
-#define NAMES_MAX 1000000
 #define SCANS_MAX 3
-
-typedef struct names {
-    char **list; /* owned, each of them too */
-    size_t count;
-    size_t capacity;
-} names;
-
-static bool add_name(names *found, const char *name)
-{
-    if (found->count == found->capacity) {
-        size_t capacity = found->capacity == 0 ? 64 : 2 * found->capacity;
-        char **list = capacity > NAMES_MAX ? NULL : realloc(found->list, capacity * sizeof *list);
-        if (list == NULL)
-            return false;
-        found->list = list;
-        found->capacity = capacity;
-    }
-    found->list[found->count] = strdup(name);
-    return found->list[found->count] != NULL && ++found->count > 0;
-}
-
-static void free_names(names *found)
-{
-    for (size_t i = 0; i < found->count; i++)
-        free(found->list[i]);
-    free(found->list);
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* A pattern for SCAN that every key of a lock matches, whichever of them it is. */
-static void make_pattern(const snk_redis_store *store, char pattern[2 * SNK_PREFIX_LENGTH_MAX + 3])
-{
-    size_t length = 0;
-    pattern[length++] = '*';
-    for (const char *at = store->prefix; *at != '\0'; at++) {
-        if (strchr("*?[]\\^-", *at) != NULL)
-            pattern[length++] = '\\';
-        pattern[length++] = *at;
-    }
-    if (length > 1)
-        pattern[length++] = '*';
-    pattern[length] = '\0';
-}
-
-static bool add_page(const snk_redis_store *store, const redisReply *page, const char *pattern, names *found)
-{
-    for (size_t i = 0; i < page->elements; i++) {
-        const redisReply *key = page->element[i];
-        char name[SNK_NAME_LENGTH_MAX + 1];
-        if (key->type == REDIS_REPLY_STRING && snk_keys_name_of(key->str, (size_t)key->len, store->prefix, name) &&
-            snk_glob_matches(pattern, name) && !add_name(found, name))
-            return false;
-    }
-    return true;
-}
 
 /* What is looked for on every server. */
 typedef struct search {
     snk_redis_store *store;
     const char *pattern;
-    names found;
+    snk_names found;
     sneck_error error;
 } search;
 
@@ -265,8 +205,8 @@ static sneck_status scan_page(search *self, snk_redis *redis, char cursor[24])
 {
     const snk_redis_store *store = self->store;
     sneck_error *error = &self->error;
-    char scan_pattern[2 * SNK_PREFIX_LENGTH_MAX + 3];
-    make_pattern(store, scan_pattern);
+    char scan_pattern[SNK_NAMES_PATTERN_SIZE];
+    snk_names_pattern(store->prefix, scan_pattern);
     const char *const arguments[] = { "SCAN", cursor, "MATCH", scan_pattern, "COUNT", "1000" };
     snk_redis_call call;
     snk_redis_call *const calls[] = { &call };
@@ -284,8 +224,8 @@ static sneck_status scan_page(search *self, snk_redis *redis, char cursor[24])
                      reply->element[0]->type == REDIS_REPLY_STRING && reply->element[1]->type == REDIS_REPLY_ARRAY;
         if (!sound)
             status = snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer to SCAN makes no sense", store->where);
-        else if (!add_page(store, reply->element[1], self->pattern, &self->found))
-            status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory, or more than %d locks", NAMES_MAX);
+        else if (!snk_names_add_page(&self->found, reply->element[1], store->prefix, self->pattern))
+            status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory, or more than %d locks", SNK_NAMES_MAX);
         else
             (void)snk_copy_text(cursor, 24, reply->element[0]->str);
     }
@@ -314,7 +254,7 @@ static sneck_status scan_all(search *self)
     return status;
 }
 
-static sneck_status show_all(snk_redis_store *store, const names *found, snk_view_fn callback, void *context,
+static sneck_status show_all(snk_redis_store *store, const snk_names *found, snk_view_fn callback, void *context,
                              sneck_error *error)
 {
     snk_view *view = snk_view_new();
@@ -322,9 +262,6 @@ static sneck_status show_all(snk_redis_store *store, const names *found, snk_vie
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status = SNECK_OK;
     for (size_t i = 0; i < found->count && status == SNECK_OK; i++) {
-        /* SCAN may tell a key twice, and a lock that is held and waited for has two. */
-        if (i > 0 && strcmp(found->list[i], found->list[i - 1]) == 0)
-            continue;
         status = snk_redis_store_inspect(&store->base, found->list[i], view, error);
         if (status == SNECK_CONFLICT || status == SNECK_INVALID) {
             status = SNECK_OK; /* something else than a lock */
@@ -343,10 +280,9 @@ sneck_status snk_redis_store_list(snk_store *base, const char *pattern, snk_view
     snk_redis_store *store = snk_redis_store_of(base);
     search self = { .store = store, .pattern = pattern };
     sneck_status status = scan_all(&self);
-    if (self.found.count > 0)
-        qsort(self.found.list, self.found.count, sizeof *self.found.list, compare_names);
+    snk_names_sort(&self.found);
     if (status == SNECK_OK)
         status = show_all(store, &self.found, callback, context, &self.error);
-    free_names(&self.found);
+    snk_names_deinit(&self.found);
     return status == SNECK_OK ? snk_ok(error) : snk_fail_as(error, &self.error);
 }

@@ -17,7 +17,6 @@
 const char *const snk_redis_keys[] = { REDIS_KEYS, NULL };
 const char *const snk_redis_sentinel_keys[] = { SENTINEL_KEYS, NULL };
 const char *const snk_redis_lettuce_keys[] = { SENTINEL_KEYS, "sentinelMasterId", NULL };
-const char *const snk_redis_later_keys[] = { REDIS_KEYS, "lease_max", NULL };
 
 static sneck_status load_words(snk_redis_options *options, const snk_url *url, sneck_error *error)
 {

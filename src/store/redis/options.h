@@ -35,8 +35,6 @@ extern const char *const snk_redis_keys[];
 /* And where there are sentinels; the second with the service as a key. */
 extern const char *const snk_redis_sentinel_keys[];
 extern const char *const snk_redis_lettuce_keys[];
-/* And those of forms that are not there yet. */
-extern const char *const snk_redis_later_keys[];
 
 /* SNECK_INVALID, SNECK_UNSUPPORTED, or SNECK_DENIED when the password file cannot be read. No network I/O. */
 sneck_status snk_redis_options_load(snk_redis_options *options, const snk_url *url, sneck_error *error);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "store/redis/crowd.h"
 #include "store/redis/place.h"
+#include "store/redis/entries.h"
 #include "store/redis/run.h"
 
 static void close_store(snk_store *base)
@@ -57,18 +58,6 @@ static const snk_store_ops redis_ops = {
     .abandon = abandon,
 };
 
-/* Entries in the store are separated by spaces. */
-static void set_host(snk_redis_store *store, const char *host)
-{
-    (void)snk_copy_text(store->host, sizeof store->host, host);
-    for (char *at = store->host; *at != '\0'; at++) {
-        if ((unsigned char)*at <= ' ')
-            *at = '_';
-    }
-    if (store->host[0] == '\0')
-        (void)snk_copy_text(store->host, sizeof store->host, "-");
-}
-
 static snk_redis_store *new_store(const snk_store_config *config)
 {
     snk_redis_store *store = calloc(1, sizeof *store);
@@ -86,7 +75,7 @@ static snk_redis_store *new_store(const snk_store_config *config)
         .keeps_versions = true,
     };
     store->identity = config->identity;
-    set_host(store, config->identity.host);
+    snk_entry_word(store->host, sizeof store->host, config->identity.host);
     (void)snk_copy_text(store->prefix, sizeof store->prefix, config->prefix);
     store->retry_ns = config->retry_ns > 0 ? config->retry_ns : SNK_RETRY_MS_DEFAULT * SNK_NS_PER_MS;
     store->bell.news = config->news;
@@ -194,10 +183,4 @@ sneck_status snk_redis_store_open(const snk_store_config *config, snk_store **st
     }
     *store_out = &store->base;
     return snk_ok(error);
-}
-
-sneck_status snk_redis_later_open(const snk_store_config *config, snk_store **store_out, sneck_error *error)
-{
-    *store_out = NULL;
-    return snk_fail(error, SNECK_UNSUPPORTED, 0, "%.40s: is not there yet", config->url->scheme);
 }
