@@ -129,7 +129,7 @@ static void test_loss_is_told_in_time_while_a_renewal_hangs(void **state)
     sneck_error error;
     test_faulty *faulty = test_make_faulty(bed->client);
     heard self = { 0 };
-    sneck_lock_options options = leased(500, 50);
+    sneck_lock_options options = leased(2000, 50);
     options.on_event = listen;
     options.event_context = &self;
     sneck_lock *lock = test_mutex(bed->client, "a", &options);
