@@ -385,6 +385,9 @@ static void run_permits(const store_kind *store)
         test_kill(c.members[seat].pid);
         begin_life(&c, seat);
     }
+    int64_t until_ns = snk_now_ns() + test_patience_ns();
+    while (atomic_load(&c.a->crowded) < PERMITS && snk_now_ns() < until_ns)
+        await_some(&c.a->permits);
     stop(&c);
     expect_all_permits(store);
     printf("# figure: %s: %u of %d processes killed, %u permits had, at most %u of %d inside, %u mistakes\n",
