@@ -519,5 +519,5 @@ int main(void)
         cmocka_unit_test(test_health_wants_a_report_with_a_size),
     };
     /* Not on a quorum: its longest lease is shorter than what these tests need. */
-    return test_run_kinds_on_stores(tests, sizeof tests / sizeof tests[0]);
+    return test_run_long_leases_on_stores(tests, sizeof tests / sizeof tests[0]);
 }

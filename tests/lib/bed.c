@@ -100,6 +100,12 @@ static int make_quorum(void **state)
     return 0;
 }
 
+void test_needs_order(const test_bed *bed)
+{
+    if (!bed->is_fair)
+        test_skip("this store keeps no order of those who wait");
+}
+
 #if SNK_WITH_POSTGRES
 static postgres_bed postgres;
 
@@ -146,12 +152,6 @@ static int make_mysql(void **state)
 }
 #endif
 
-void test_needs_order(const test_bed *bed)
-{
-    if (!bed->is_fair)
-        test_skip("this store keeps no order of those who wait");
-}
-
 static void remove_directory(const char *directory)
 {
     DIR *listing = opendir(directory);
@@ -192,6 +192,7 @@ typedef struct store_choice {
     const char *name;
     CMFixtureFunction make;
     bool mutexes_only; /* it has no other kinds of locks */
+    bool short_leases; /* it knows a longest one */
 } store_choice;
 
 static const store_choice stores[] = {
@@ -205,12 +206,13 @@ static const store_choice stores[] = {
     { .name = "postgres", .make = make_postgres },
     { .name = "postgres row", .make = make_postgres_row, .mutexes_only = true },
 #endif
-    { .name = "quorum", .make = make_quorum, .mutexes_only = true },
+    { .name = "quorum", .make = make_quorum, .mutexes_only = true, .short_leases = true },
 };
 
 #define STORES (sizeof stores / sizeof stores[0])
 
-static int run_group(const struct CMUnitTest tests[], size_t count, bool other_kinds)
+/* Leaves out the stores that are what `without` is in any way. */
+static int run_group(const struct CMUnitTest tests[], size_t count, const store_choice *without)
 {
     struct CMUnitTest *all = calloc(STORES * count, sizeof *all);
     size_t made = 0;
@@ -218,10 +220,15 @@ static int run_group(const struct CMUnitTest tests[], size_t count, bool other_k
         return 1;
     for (size_t i = 0; i < STORES * count; i++) {
         const store_choice *store = &stores[i / count];
-        if (!other_kinds || !store->mutexes_only)
+        if (!(store->mutexes_only && without->mutexes_only) && !(store->short_leases && without->short_leases))
             all[made++] = test_on(&tests[i % count], store->name, store->make);
     }
+    bool with_quorum = !without->mutexes_only && !without->short_leases;
+    if (with_quorum)
+        quorum_bed_start(&quorum, QUORUM_LEASES_MS);
     int failed = _cmocka_run_group_tests("client", all, made, NULL, NULL);
+    if (with_quorum)
+        quorum_bed_stop(&quorum);
     for (size_t i = 0; i < made; i++)
         free((void *)(uintptr_t)all[i].name);
     free(all);
@@ -240,15 +247,17 @@ static int run_group(const struct CMUnitTest tests[], size_t count, bool other_k
 
 int test_run_on_stores(const struct CMUnitTest tests[], size_t count)
 {
-    quorum_bed_start(&quorum, QUORUM_LEASES_MS);
-    int failed = run_group(tests, count, false);
-    quorum_bed_stop(&quorum);
-    return failed;
+    return run_group(tests, count, &(store_choice){ .name = NULL });
 }
 
 int test_run_kinds_on_stores(const struct CMUnitTest tests[], size_t count)
 {
-    return run_group(tests, count, true);
+    return run_group(tests, count, &(store_choice){ .mutexes_only = true });
+}
+
+int test_run_long_leases_on_stores(const struct CMUnitTest tests[], size_t count)
+{
+    return run_group(tests, count, &(store_choice){ .short_leases = true });
 }
 
 sneck_client *test_open(const test_bed *bed, const sneck_client_options *options)

@@ -22,8 +22,10 @@ typedef struct test_bed {
 
 /* Runs each of the tests, which take a test_bed as their state, on each store. The result is for main to return. */
 int test_run_on_stores(const struct CMUnitTest tests[], size_t count);
-/* The same on those that have more than mutexes, and take long leases. */
+/* The same for tests of more than mutexes: stores that have nothing else are left out. */
 int test_run_kinds_on_stores(const struct CMUnitTest tests[], size_t count);
+/* The same for tests with long leases: stores that know a longest lease are left out. */
+int test_run_long_leases_on_stores(const struct CMUnitTest tests[], size_t count);
 
 /* Skips the running test where the store keeps no order of those who wait. */
 void test_needs_order(const test_bed *bed);

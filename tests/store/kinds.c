@@ -100,7 +100,7 @@ static void test_a_mutex_of_the_dead_goes_to_the_next(void **state)
     if (store_bed_is_fair())
         store_bed_needs_order(world);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = alone }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .grip = alone }),
            SNK_ANSWER_HELD);
     snk_id next = must_queue(world->b, "x", alone);
     int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;

@@ -120,7 +120,7 @@ static void forget(snk_operation *operation, const snk_node_says says[])
     if (!snk_quorum_claims_remove(&operation->store->claims, &operation->send.claim, operation->name, &known))
         return; /* given up meanwhile: it is being released */
     uint32_t left = 0;
-    for (uint32_t i = 0; i < operation->store->quorum.nodes; i++)
+    for (uint32_t i = 0; i < SNK_QUORUM_NODES_MAX && i < operation->store->quorum.nodes; i++)
         left |= (uint32_t)(says[i] != SNK_NODE_NO) << i;
     snk_release_terms terms = terms_of(operation, operation->attempt);
     snk_undo_start_all(operation->store, left, known.unanswered, &terms);

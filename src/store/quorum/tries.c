@@ -71,7 +71,9 @@ static snk_vote read_reply(snk_operation *operation, const snk_redis_call *call,
         break;
     case REPLY_OTHER_LEASE:
         vote.kind = SNK_VOTE_FAILED;
-        operation->other_lease_max_ms = snk_node_number(reply, 2);
+        /* Once it is over, whoever asked may be reading this to say why. */
+        if (!operation->is_over)
+            operation->other_lease_max_ms = snk_node_number(reply, 2);
         break;
     default:
         break;
