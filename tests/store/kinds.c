@@ -100,7 +100,7 @@ static void test_a_mutex_of_the_dead_goes_to_the_next(void **state)
     if (store_bed_is_fair())
         store_bed_needs_order(world);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = alone }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .grip = alone }),
            SNK_ANSWER_HELD);
     snk_id next = must_queue(world->b, "x", alone);
     int64_t limit_ns = snk_now_ns() + 20 * SNK_NS_PER_S;
@@ -210,7 +210,7 @@ static void test_each_reader_has_a_lease_of_its_own(void **state)
     clients *world = *state;
     store_bed_needs(world, SNK_MODE_SHARED);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = shared }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .grip = shared }),
            SNK_ANSWER_HELD);
     snk_id lives = must_hold(world->b, "x", shared);
     snk_id writer = must_queue(world->c, "x", alone);
@@ -380,7 +380,7 @@ static void test_permits_of_the_dead_come_back(void **state)
     store_bed_needs(world, SNK_MODE_PERMIT);
     (void)set_permits(world->a, 1);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = permits(1) }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .grip = permits(1) }),
            SNK_ANSWER_HELD);
     await_free(world->b, "x");
     assert_int_equal(used(world->b), 0);
