@@ -88,6 +88,12 @@ static sneck_status inspect(snk_store *store, const char *name, snk_view *view, 
     return inner->ops->inspect(inner, name, view, error);
 }
 
+static sneck_status tally(snk_store *store, const snk_tally *asked, snk_tallied *tallied_out, sneck_error *error)
+{
+    snk_store *inner = of(store)->inner;
+    return inner->ops->tally(inner, asked, tallied_out, error);
+}
+
 static bool rouse(snk_store *store, const _Atomic uint32_t *word)
 {
     snk_store *inner = of(store)->inner;
@@ -122,6 +128,7 @@ test_faulty *test_make_faulty(sneck_client *client)
         .rouse = rouse,
         .find_grant = find_grant,
         .inspect = inspect,
+        .tally = tally,
         .break_hold = break_hold,
         .close = close_both,
     };
