@@ -58,9 +58,11 @@ typedef struct sleeper {
     bool receives;
 } sleeper;
 
+/* Nobody receives any more, but somebody waits for a message, or the server is to answer. */
 static void call_thread_locked(snk_redis_pubsub *pubsub)
 {
-    if (pubsub->deferred == 0 || pubsub->thread_looks || pubsub->receiver != SNK_REDIS_RECEIVER_NONE)
+    bool is_needed = pubsub->deferred > 0 || pubsub->asked_at_ns != 0;
+    if (!is_needed || pubsub->thread_looks || pubsub->receiver != SNK_REDIS_RECEIVER_NONE)
         return;
     pubsub->thread_looks = true;
     eventfd_write(pubsub->wake_fd, 1);
