@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "client/agent.h"
 #include "client/lock.h"
 #include "client/together.h"
 
@@ -90,7 +91,7 @@ static void give_back_when_cancelled(void *argument)
 
 static int64_t left_ms(int64_t wait_ms, int64_t until_ns)
 {
-    if (wait_ms <= 0)
+    if (wait_ms <= 0 || until_ns == SNK_NEVER_NS)
         return wait_ms;
     int64_t left_ns = until_ns - snk_now_ns();
     /* Whoever has no time left still takes what is free, as it would have with more of it. */
@@ -100,7 +101,7 @@ static int64_t left_ms(int64_t wait_ms, int64_t until_ns)
 static sneck_status take_one_by_one(multi *self, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
 {
     sneck_status status = snk_ok(error);
-    int64_t until_ns = wait_ms > 0 ? snk_time_add(snk_now_ns(), wait_ms * SNK_NS_PER_MS) : 0;
+    int64_t until_ns = snk_wait_until_ns(wait_ms);
     taking progress = { .self = self };
     pthread_cleanup_push(give_back_when_cancelled, &progress);
     for (size_t i = 0; i < self->count && status == SNECK_OK; i++) {

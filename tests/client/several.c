@@ -137,7 +137,7 @@ typedef struct waiting_for_all {
 static void *wait_for_all(void *argument)
 {
     waiting_for_all *self = argument;
-    self->status = sneck_acquire(self->lock, TEST_PATIENCE_MS, NULL);
+    self->status = sneck_acquire(self->lock, INT64_MAX, NULL); /* longer than any clock counts */
     if (self->status == SNECK_OK)
         self->status = sneck_release(self->lock, NULL);
     return NULL;
