@@ -91,6 +91,7 @@ static sneck_status inspect(snk_store *store, const char *name, snk_view *view, 
 static sneck_status tally(snk_store *store, const snk_tally *asked, snk_tallied *tallied_out, sneck_error *error)
 {
     snk_store *inner = of(store)->inner;
+    atomic_fetch_add(&of(store)->tallies, 1);
     return inner->ops->tally(inner, asked, tallied_out, error);
 }
 
