@@ -151,7 +151,7 @@ int main(int argc, char **argv)
     char url[64];
     sneck_client *client = NULL;
     seconds = argc > 1 ? strtod(argv[1], NULL) : seconds;
-    int rounds = argc > 2 ? atoi(argv[2]) : 7;
+    int rounds = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 7;
     if (rounds < 1 || rounds > ROUNDS_MAX)
         rounds = ROUNDS_MAX;
     if (!zookeeper_server_exists()) {

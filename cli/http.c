@@ -49,6 +49,7 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned code, 
     return respond(connection, code, MHD_create_response_from_buffer(strlen(text), unchanged, MHD_RESPMEM_PERSISTENT));
 }
 
+/* NOLINTNEXTLINE(readability-function-size): what the library calls it with */
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                               const char *version, const char *upload, size_t *upload_size, void **state)
 {

@@ -17,13 +17,12 @@ static void await_late_cancel(void)
     pthread_testcancel();
 }
 
-long snk_wait_cancellably(long number, const void *first, long second, const void *third, const void *fourth,
-                          long fifth, long sixth)
+long snk_wait_cancellably(long number, const snk_syscall *call)
 {
     int type = PTHREAD_CANCEL_DEFERRED;
     /* NOLINTNEXTLINE(cert-pos47-c,concurrency-thread-canceltype-asynchronous): safe exactly here, see the header */
     (void)pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-    long result = syscall(number, first, second, third, fourth, fifth, sixth);
+    long result = syscall(number, call->first, call->second, call->third, call->fourth, call->fifth, call->sixth);
     int cause = errno;
     (void)pthread_setcanceltype(type, NULL);
     await_late_cancel();

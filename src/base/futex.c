@@ -28,8 +28,14 @@ typedef struct waitv_entry {
 static bool wait_one(const snk_futex_word *word, const struct timespec *limit)
 {
     int operation = FUTEX_WAIT_BITSET | (word->shared ? 0 : FUTEX_PRIVATE_FLAG);
-    const void *expected = (const void *)(uintptr_t)word->expected;
-    (void)snk_wait_cancellably(SYS_futex, word->word, operation, expected, limit, 0, (long)FUTEX_BITSET_MATCH_ANY);
+    const snk_syscall call = {
+        .first = word->word,
+        .second = operation,
+        .third = (const void *)(uintptr_t)word->expected,
+        .fourth = limit,
+        .sixth = (long)FUTEX_BITSET_MATCH_ANY,
+    };
+    (void)snk_wait_cancellably(SYS_futex, &call);
     return true;
 }
 
@@ -45,7 +51,8 @@ static bool wait_several(const snk_futex_word words[], size_t count, const struc
             .flags = WAITV_SIZE_U32 | (words[i].shared ? 0 : WAITV_PRIVATE),
         };
     }
-    long result = snk_wait_cancellably(SYS_futex_waitv, entries, (long)count, NULL, limit, CLOCK_MONOTONIC, 0);
+    const snk_syscall call = { .first = entries, .second = (long)count, .fourth = limit, .fifth = CLOCK_MONOTONIC };
+    long result = snk_wait_cancellably(SYS_futex_waitv, &call);
     return result >= 0 || (errno != ENOSYS && errno != EPERM); /* EPERM: a container's filter that knows no waitv */
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "client/agent.h"
 #include "client/lock.h"
 #include "client/together.h"
 
@@ -53,6 +54,9 @@ static bool can_be_tried_together(const multi *self)
         const sneck_lock *member = self->members[i];
         if (member->entry == NULL || member->is_write_side || member->client != self->members[0]->client)
             return false;
+        /* Two handles of one lock: the second is another level of the first, so it comes after it. */
+        if (i > 0 && member->entry == self->members[i - 1]->entry)
+            return false;
     }
     return self->count <= SNK_TOGETHER_MAX && !self->members[0]->client->counts_levels;
 }
@@ -87,7 +91,7 @@ static void give_back_when_cancelled(void *argument)
 
 static int64_t left_ms(int64_t wait_ms, int64_t until_ns)
 {
-    if (wait_ms <= 0)
+    if (wait_ms <= 0 || until_ns == SNK_NEVER_NS)
         return wait_ms;
     int64_t left_ns = until_ns - snk_now_ns();
     /* Whoever has no time left still takes what is free, as it would have with more of it. */
@@ -97,7 +101,7 @@ static int64_t left_ms(int64_t wait_ms, int64_t until_ns)
 static sneck_status take_one_by_one(multi *self, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
 {
     sneck_status status = snk_ok(error);
-    int64_t until_ns = wait_ms > 0 ? snk_time_add(snk_now_ns(), wait_ms * SNK_NS_PER_MS) : 0;
+    int64_t until_ns = snk_wait_until_ns(wait_ms);
     taking progress = { .self = self };
     pthread_cleanup_push(give_back_when_cancelled, &progress);
     for (size_t i = 0; i < self->count && status == SNECK_OK; i++) {
@@ -229,20 +233,29 @@ static const snk_lock_ops multi_ops = {
     .free = free_multi,
 };
 
-/* By store, then by name. A lock of several comes after those of one, in the order of its first. */
-static const sneck_lock *first_single(const sneck_lock *lock)
-{
-    while (lock->ops == &multi_ops)
-        lock = multi_of(lock)->members[0];
-    return lock;
-}
-
+/* By store, then by name. */
 static int compare(const void *a, const void *b)
 {
-    const sneck_lock *one = first_single(*(sneck_lock *const *)a);
-    const sneck_lock *other = first_single(*(sneck_lock *const *)b);
+    const sneck_lock *one = *(sneck_lock *const *)a;
+    const sneck_lock *other = *(sneck_lock *const *)b;
     int by_store = strcmp(one->client->store_text, other->client->store_text);
     return by_store != 0 ? by_store : strcmp(snk_lock_name(one), snk_lock_name(other));
+}
+
+static size_t count_of(const sneck_lock *lock)
+{
+    return lock->ops == &multi_ops ? multi_of(lock)->count : 1;
+}
+
+/* A member that is itself several locks stands for those, or their order would not be that of all others. */
+static void take_members(multi *self, sneck_lock *const members[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        sneck_lock *const *from = members[i]->ops == &multi_ops ? multi_of(members[i])->members : &members[i];
+        memcpy(&self->members[self->count], from, count_of(members[i]) * sizeof(sneck_lock *));
+        self->count += count_of(members[i]);
+    }
+    qsort(self->members, self->count, sizeof(sneck_lock *), compare);
 }
 
 static sneck_status check_members(sneck_lock *const members[], size_t count, sneck_error *error)
@@ -262,14 +275,15 @@ static sneck_status check_members(sneck_lock *const members[], size_t count, sne
 sneck_status snk_multi_new(sneck_lock *const members[], size_t count, bool owns_members, sneck_lock **lock_out,
                            sneck_error *error)
 {
-    multi *self = calloc(1, sizeof *self + count * sizeof(sneck_lock *));
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += count_of(members[i]);
+    multi *self = calloc(1, sizeof *self + total * sizeof(sneck_lock *));
     if (self == NULL)
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for a lock of %zu", count);
-    memcpy(self->members, members, count * sizeof(sneck_lock *));
-    qsort(self->members, count, sizeof(sneck_lock *), compare);
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for a lock of %zu", total);
+    take_members(self, members, count);
     (void)pthread_mutex_init(&self->mutex, NULL);
     self->base.ops = &multi_ops;
-    self->count = count;
     self->owns_members = owns_members;
     self->lost_fd = -1;
     *lock_out = &self->base;

@@ -63,7 +63,7 @@ void snk_patrol_free(snk_patrol *patrol)
 
 static owner *add_owner(snk_patrol *patrol, int32_t thread)
 {
-    if (patrol->owner_count == patrol->owner_capacity) {
+    if (patrol->owners == NULL || patrol->owner_count == patrol->owner_capacity) {
         size_t capacity = patrol->owner_capacity == 0 ? 16 : 2 * patrol->owner_capacity;
         owner *owners = realloc(patrol->owners, capacity * sizeof *owners);
         if (owners == NULL)

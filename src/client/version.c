@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/name.h"
+#include "client/agent.h"
 #include "client/client.h"
 #include "engine/renewal.h"
 
@@ -67,7 +68,7 @@ sneck_status sneck_version_retry(sneck_client *client, const char *name, int64_t
     sneck_status status = snk_wait_check(wait_ms, error);
     if (status != SNECK_OK)
         return status;
-    int64_t until_ns = wait_ms == SNECK_FOREVER ? SNK_NEVER_NS : snk_now_ns() + wait_ms * SNK_NS_PER_MS;
+    int64_t until_ns = snk_wait_until_ns(wait_ms);
     for (uint32_t attempts = 1;; attempts++) {
         uint64_t version = 0;
         status = sneck_version_get(client, name, &version, error);

@@ -32,6 +32,16 @@ snk_send *snk_step_send(snk_step *step, snk_ask ask, const snk_id *claim, int64_
     return send;
 }
 
+void snk_step_repeat_release(snk_step *step, const snk_send *release)
+{
+    if (SNK_BUGGY(7))
+        return;
+    snk_send *send = snk_step_send(step, SNK_ASK_RELEASE, &release->claim, release->lease_ns);
+    send->unanswered = release->unanswered;
+    send->ends_hold = release->ends_hold;
+    send->chase = true;
+}
+
 void snk_step_chase(snk_step *step, const snk_id *claim, int64_t lease_ns, int64_t not_before_ns, bool unanswered)
 {
     if (SNK_BUGGY(7))

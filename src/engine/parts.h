@@ -24,6 +24,8 @@ void snk_step_begin(snk_step *step);
 snk_send *snk_step_send(snk_step *step, snk_ask ask, const snk_id *claim, int64_t lease_ns);
 /* A release that is repeated until it is answered. */
 void snk_step_chase(snk_step *step, const snk_id *claim, int64_t lease_ns, int64_t not_before_ns, bool unanswered);
+/* The same for one that was sent and not answered: what it said of the hold still counts. */
+void snk_step_repeat_release(snk_step *step, const snk_send *release);
 /* Room for what one waiter or hold can need in one go. */
 bool snk_step_has_room(const snk_step *step);
 /* Something to tell; the caller may add to it. */

@@ -94,7 +94,7 @@ sneck_status snk_topology_subscribe(snk_topology *topology, const snk_topology_c
         status = snk_fail(error, SNECK_LIMIT, 0, "redis: more than %d subscriptions", SNK_REDIS_CHANNELS_MAX);
     else if (follow == NULL && (follow = add_locked(topology, channel)) == NULL)
         status = snk_fail(error, SNECK_NO_MEMORY, ENOMEM, "redis: no memory for a subscription");
-    if (status == SNECK_OK) {
+    if (status == SNECK_OK && follow != NULL) {
         follow->wanted++;
         if (follow->node == NULL && !place_locked(topology, follow))
             snk_scout_want_locked(topology);

@@ -58,9 +58,11 @@ typedef struct sleeper {
     bool receives;
 } sleeper;
 
+/* Nobody receives any more, but somebody waits for a message, or the server is to answer. */
 static void call_thread_locked(snk_redis_pubsub *pubsub)
 {
-    if (pubsub->deferred == 0 || pubsub->thread_looks || pubsub->receiver != SNK_REDIS_RECEIVER_NONE)
+    bool is_needed = pubsub->deferred > 0 || pubsub->asked_at_ns != 0;
+    if (!is_needed || pubsub->thread_looks || pubsub->receiver != SNK_REDIS_RECEIVER_NONE)
         return;
     pubsub->thread_looks = true;
     eventfd_write(pubsub->wake_fd, 1);
@@ -119,7 +121,8 @@ static long poll_cancellably(const sleeper *self, struct pollfd polled[2])
         limit_pointer = &limit;
     }
     pthread_setcancelstate(self->cancel_state, NULL);
-    long count = snk_wait_cancellably(SYS_ppoll, polled, 2, limit_pointer, NULL, 0, 0);
+    const snk_syscall call = { .first = polled, .second = 2, .third = limit_pointer };
+    long count = snk_wait_cancellably(SYS_ppoll, &call);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     return count;
 }

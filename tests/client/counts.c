@@ -375,6 +375,12 @@ static sneck_status always_late(void *context, uint64_t version)
     return SNECK_CONFLICT;
 }
 
+static sneck_status late_once(void *context, uint64_t version)
+{
+    (void)version;
+    return (*(int *)context)++ == 0 ? SNECK_CONFLICT : SNECK_OK;
+}
+
 static void test_work_is_tried_again_for_as_long_as_it_may(void **state)
 {
     test_bed *bed = *state;
@@ -388,6 +394,8 @@ static void test_work_is_tried_again_for_as_long_as_it_may(void **state)
     assert_int_equal(calls, 1);
     EXPECT(SNECK_CONFLICT, sneck_version_retry(bed->client, "v", 60, always_late, &calls, &error));
     assert_in_range(calls, 3, 1000);
+    calls = 0;
+    EXPECT(SNECK_OK, sneck_version_retry(bed->client, "v", INT64_MAX, late_once, &calls, &error));
     EXPECT(SNECK_INVALID, sneck_version_retry(bed->client, "v", 0, NULL, NULL, &error));
 }
 

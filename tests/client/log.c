@@ -124,10 +124,10 @@ static void test_a_flood_is_cut_and_counted(void **state)
         (void)usleep(10000);
     }
     await_text(self, "left_out=");
-    assert_true(strtol(strstr(self->text, "left_out=") + 9, NULL, 10) >= 990);
-    assert_true(self->count < 60);
     sneck_lock_free(lock);
     sneck_close(client);
+    assert_true(strtol(strstr(self->text, "left_out=") + 9, NULL, 10) >= 990);
+    assert_true(self->count < 60);
     free(self);
 }
 

@@ -1,6 +1,7 @@
 /* Several locks: as one, in segments, and in circles. */
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bed.h"
 
@@ -110,6 +111,83 @@ static void test_locks_of_two_clients_are_one(void **state)
     sneck_lock_free(both);
     sneck_lock_free(here);
     sneck_lock_free(there);
+}
+
+static void test_two_handles_of_one_lock_are_two_levels(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *members[] = { test_mutex(bed->client, "a", NULL), test_mutex(bed->client, "a", NULL) };
+    sneck_lock *both = NULL;
+    EXPECT(SNECK_OK, sneck_multi_lock(members, 2, &both, &error));
+    EXPECT(SNECK_OK, sneck_acquire(both, 0, &error));
+    assert_int_equal(sneck_hold_count(members[0]), 2);
+    EXPECT(SNECK_OK, sneck_release(both, &error));
+    assert_false(test_is_held_in_store(bed->client, "a"));
+    sneck_lock_free(both);
+    sneck_lock_free(members[0]);
+    sneck_lock_free(members[1]);
+}
+
+typedef struct waiting_for_all {
+    sneck_lock *lock;
+    sneck_status status;
+} waiting_for_all;
+
+static void *wait_for_all(void *argument)
+{
+    waiting_for_all *self = argument;
+    self->status = sneck_acquire(self->lock, INT64_MAX, NULL); /* longer than any clock counts */
+    if (self->status == SNECK_OK)
+        self->status = sneck_release(self->lock, NULL);
+    return NULL;
+}
+
+static bool add_waiters(void *context, const sneck_local *local)
+{
+    unsigned *waiters = context;
+    *waiters += strcmp(local->name, "b") == 0 ? local->waiting : 0;
+    return true;
+}
+
+static void await_waiter_for_b(sneck_client *client)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    for (unsigned waiters = 0; waiters == 0; sneck_list_local(client, add_waiters, &waiters)) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
+}
+
+/* Otherwise whoever wants b and c, in that order, and this one could wait for each other. */
+static void test_locks_within_locks_are_taken_in_the_one_order(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *a = test_mutex(bed->client, "a", NULL);
+    sneck_lock *b = test_mutex(bed->client, "b", NULL);
+    sneck_lock *c = test_mutex(bed->client, "c", NULL);
+    sneck_lock *held = test_mutex(bed->client, "b", NULL);
+    sneck_lock *inner = NULL;
+    sneck_lock *outer = NULL;
+    EXPECT(SNECK_OK, sneck_multi_lock((sneck_lock *const[]){ a, c }, 2, &inner, &error));
+    EXPECT(SNECK_OK, sneck_multi_lock((sneck_lock *const[]){ inner, b }, 2, &outer, &error));
+    EXPECT(SNECK_OK, sneck_acquire(held, 0, &error));
+    waiting_for_all waits = { .lock = outer };
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_all, &waits), 0);
+    await_waiter_for_b(bed->client);
+    assert_true(test_is_held_in_store(bed->client, "a"));
+    assert_false(test_is_held_in_store(bed->client, "c"));
+    EXPECT(SNECK_OK, sneck_release(held, &error));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(waits.status, SNECK_OK);
+    sneck_lock_free(outer);
+    sneck_lock_free(inner);
+    sneck_lock_free(held);
+    sneck_lock_free(a);
+    sneck_lock_free(b);
+    sneck_lock_free(c);
 }
 
 static void test_bad_members_are_refused(void **state)
@@ -306,6 +384,8 @@ int main(void)
         cmocka_unit_test(test_all_or_none),
         cmocka_unit_test(test_the_loss_of_one_is_the_loss_of_all),
         cmocka_unit_test(test_locks_of_two_clients_are_one),
+        cmocka_unit_test(test_two_handles_of_one_lock_are_two_levels),
+        cmocka_unit_test(test_locks_within_locks_are_taken_in_the_one_order),
         cmocka_unit_test(test_bad_members_are_refused),
         cmocka_unit_test(test_callers_with_another_order_do_not_wait_for_each_other),
         cmocka_unit_test(test_a_key_has_its_segment),

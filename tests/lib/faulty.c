@@ -88,6 +88,13 @@ static sneck_status inspect(snk_store *store, const char *name, snk_view *view, 
     return inner->ops->inspect(inner, name, view, error);
 }
 
+static sneck_status tally(snk_store *store, const snk_tally *asked, snk_tallied *tallied_out, sneck_error *error)
+{
+    snk_store *inner = of(store)->inner;
+    atomic_fetch_add(&of(store)->tallies, 1);
+    return inner->ops->tally(inner, asked, tallied_out, error);
+}
+
 static bool rouse(snk_store *store, const _Atomic uint32_t *word)
 {
     snk_store *inner = of(store)->inner;
@@ -99,13 +106,6 @@ static sneck_status break_hold(snk_store *store, const char *name, uint64_t toke
 {
     snk_store *inner = of(store)->inner;
     return inner->ops->break_hold(inner, name, token, reason, error);
-}
-
-static sneck_status count(snk_store *store, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error)
-{
-    snk_store *inner = of(store)->inner;
-    atomic_fetch_add(&of(store)->tallies, 1);
-    return inner->ops->tally(inner, tally, tallied_out, error);
 }
 
 static void close_both(snk_store *store)
@@ -129,8 +129,8 @@ test_faulty *test_make_faulty(sneck_client *client)
         .rouse = rouse,
         .find_grant = find_grant,
         .inspect = inspect,
+        .tally = tally,
         .break_hold = break_hold,
-        .tally = count,
         .close = close_both,
     };
     faulty->base.ops = &faulty->ops;

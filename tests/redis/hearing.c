@@ -257,6 +257,24 @@ static void test_subscriptions_change_while_a_sleeper_receives(void **state)
     join(self);
 }
 
+/* The answer to a subscription is heard though the one who received leaves before it comes. */
+static void test_an_answer_is_heard_after_the_receiver_has_left(void **state)
+{
+    scene *made = *state;
+    sleeper *self = start(made, 0, true);
+    publish(made, 1); /* heard: the sleeper receives from now on */
+    assert_true(wait_for_number(&made->messages, 1));
+    kill(server.pid, SIGSTOP);
+    sneck_error error;
+    assert_int_equal(snk_redis_subscribe(made->redis, "more", 4, &error), SNECK_OK);
+    sleep_ms(100); /* it is sent by then, most of the time; otherwise there is nothing to see */
+    call(made, self);
+    join(self);
+    kill(server.pid, SIGCONT);
+    assert_true(snk_redis_await_subscribed(made->redis, "more", 4, snk_now_ns() + 5 * SNK_NS_PER_S, &error));
+    assert_int_equal(made->deafened, 0);
+}
+
 /* A server that says nothing is noticed though a sleeper waits for it to say something. */
 static void test_a_silent_server_is_given_up(void **state)
 {
@@ -285,6 +303,7 @@ int main(void)
         TEST(test_a_cancelled_receiver_leaves_the_role_to_others),
         TEST(test_after_a_kill_a_sleeper_is_told_again),
         TEST(test_subscriptions_change_while_a_sleeper_receives),
+        TEST(test_an_answer_is_heard_after_the_receiver_has_left),
         TEST(test_a_silent_server_is_given_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

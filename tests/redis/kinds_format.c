@@ -315,6 +315,23 @@ static void test_holders_that_somebody_deleted_are_gone(void **state)
     test_store_close(store);
 }
 
+static void test_data_of_others_in_place_of_the_holders_is_not_touched(void **state)
+{
+    static const char *const helpers[] = { "holders", "holders:info" };
+    redis_bed *bed = *state;
+    snk_store *store = open_store(bed);
+    for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++) {
+        snk_id claim = test_id();
+        test_ask how = { .lease_ms = 30000, .tokens = 1, .grip = shared };
+        redis_bed_do(bed, "SADD {lock:a}:%s somebody", helpers[i]);
+        test_expect_answer(test_acquire(store, "a", &claim, how), SNK_ANSWER_FAILED);
+        assert_string_equal(redis_bed_text(bed, "SMEMBERS {lock:a}:%s", helpers[i]), "somebody");
+        redis_bed_do(bed, "DEL {lock:a}:%s", helpers[i]);
+        assert_int_equal(redis_bed_number(bed, "EXISTS lock:a {lock:a}:holders {lock:a}:holders:info"), 0);
+    }
+    test_store_close(store);
+}
+
 static void test_a_server_without_memory_keeps_what_is_held_and_takes_it_back(void **state)
 {
     redis_bed *bed = *state;
@@ -406,6 +423,7 @@ int main(void)
         TEST(test_a_writer_that_gives_up_lets_readers_in_at_once),
         TEST(test_a_reader_passes_a_deaf_writer_as_a_reader),
         TEST(test_holders_that_somebody_deleted_are_gone),
+        TEST(test_data_of_others_in_place_of_the_holders_is_not_touched),
         TEST(test_a_server_without_memory_keeps_what_is_held_and_takes_it_back),
         TEST(test_a_list_shows_locks_and_not_what_stands_beside_them),
         TEST(test_a_string_has_no_place_for_them),

@@ -327,6 +327,26 @@ static void test_data_of_others_in_place_of_helpers_is_not_touched(void **state)
     end(&made);
 }
 
+static void test_several_locks_of_which_one_is_refused_leave_none_held(void **state)
+{
+    redis_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = redis_bed_open(bed, NULL, NULL);
+    sneck_lock *members[] = { test_mutex(client, "a", NULL), test_mutex(client, "b", NULL) };
+    sneck_lock *both = NULL;
+    EXPECT(SNECK_OK, sneck_multi_lock(members, 2, &both, &error));
+    redis_bed_do(bed, "SADD {lock:b}:token somebody");
+    EXPECT(SNECK_INVALID, sneck_acquire(both, 0, &error));
+    assert_int_equal(redis_bed_number(bed, "EXISTS lock:a lock:b"), 0);
+    redis_bed_do(bed, "DEL {lock:b}:token");
+    EXPECT(SNECK_OK, sneck_acquire(both, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(both, &error));
+    sneck_lock_free(both);
+    sneck_lock_free(members[0]);
+    sneck_lock_free(members[1]);
+    sneck_close(client);
+}
+
 /* ---- Opening ---- */
 
 static void expect_open(sneck_status expected, const char *url)
@@ -403,6 +423,7 @@ int main(void)
         TEST(test_a_waiter_that_is_denied_halfway_leaves_nothing),
         TEST(test_a_release_that_is_denied_is_made_good),
         TEST(test_data_of_others_in_place_of_helpers_is_not_touched),
+        TEST(test_several_locks_of_which_one_is_refused_leave_none_held),
         TEST(test_what_cannot_be_opened_says_why_without_the_password),
         TEST(test_the_password_may_come_from_a_file),
     };

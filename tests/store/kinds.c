@@ -210,7 +210,7 @@ static void test_each_reader_has_a_lease_of_its_own(void **state)
     clients *world = *state;
     store_bed_needs(world, SNK_MODE_SHARED);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = shared }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .grip = shared }),
            SNK_ANSWER_HELD);
     snk_id lives = must_hold(world->b, "x", shared);
     snk_id writer = must_queue(world->c, "x", alone);
@@ -228,6 +228,36 @@ static void test_each_reader_has_a_lease_of_its_own(void **state)
     expect(test_renew_as(world->a, "x", &dies, shared), SNK_ANSWER_GONE);
     release(world->b, "x", &lives, shared);
     expect(test_renew_as(world->c, "x", &writer, alone), SNK_ANSWER_HELD);
+}
+
+/* The holder has died; those who wait come before one that comes only now, though nobody has asked for them yet. */
+static void test_whoever_comes_after_the_death_of_a_writer_stays_behind_the_readers(void **state)
+{
+    clients *world = *state;
+    store_bed_needs(world, SNK_MODE_SHARED);
+    snk_id dies = test_id();
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .why = "dies" }),
+           SNK_ANSWER_HELD);
+    snk_id reader = must_queue(world->b, "x", shared);
+    await_end(world->d, "x", "dies");
+    must_be_busy(world->c, "x", alone);
+    expect(test_renew_as(world->b, "x", &reader, shared), SNK_ANSWER_HELD);
+}
+
+/* What a change of the count finds due is not granted twice over. */
+static void test_a_writer_that_is_due_keeps_permits_out_when_their_number_changes(void **state)
+{
+    clients *world = *state;
+    store_bed_needs(world, SNK_MODE_PERMIT);
+    snk_id dies = test_id();
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .why = "dies" }),
+           SNK_ANSWER_HELD);
+    snk_id writer = must_queue(world->b, "x", alone);
+    snk_id behind = must_queue(world->c, "x", permits(1));
+    await_end(world->d, "x", "dies");
+    (void)set_permits(world->d, 2);
+    expect(test_renew_as(world->b, "x", &writer, alone), SNK_ANSWER_HELD);
+    expect(test_renew_as(world->c, "x", &behind, permits(1)), SNK_ANSWER_QUEUED);
 }
 
 static void test_a_readers_token_is_the_epoch_of_the_last_writer(void **state)
@@ -380,7 +410,7 @@ static void test_permits_of_the_dead_come_back(void **state)
     store_bed_needs(world, SNK_MODE_PERMIT);
     (void)set_permits(world->a, 1);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .grip = permits(1) }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .grip = permits(1) }),
            SNK_ANSWER_HELD);
     await_free(world->b, "x");
     assert_int_equal(used(world->b), 0);
@@ -670,6 +700,8 @@ int main(void)
         cmocka_unit_test(test_a_writer_becomes_a_reader_without_a_gap),
         cmocka_unit_test(test_nobody_stands_beside_a_hold_that_is_not_there),
         cmocka_unit_test(test_each_reader_has_a_lease_of_its_own),
+        cmocka_unit_test(test_whoever_comes_after_the_death_of_a_writer_stays_behind_the_readers),
+        cmocka_unit_test(test_a_writer_that_is_due_keeps_permits_out_when_their_number_changes),
         cmocka_unit_test(test_a_readers_token_is_the_epoch_of_the_last_writer),
         cmocka_unit_test(test_a_reader_of_a_new_lock_has_a_token),
         cmocka_unit_test(test_inspect_shows_all_readers),

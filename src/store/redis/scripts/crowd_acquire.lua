@@ -16,7 +16,7 @@ read_clock()
 
 local waits, stands = false, false
 -- The usual case in one look: nobody holds it, nobody waits, nobody given up.
-if redis.call('EXISTS', lock, queue, gone, holders) == 0 then
+if redis.call('EXISTS', lock, queue, gone, holders, holders_info) == 0 then
     crowd = nobody(true)
 else
     if redis.call('ZSCORE', gone, claim) then

@@ -11,7 +11,8 @@ local verb, value, id, object, history = unpack(ARGV, 1, 5)
 --@include layout_crowd
 local TOMBSTONE_MS = '600000'
 read_clock()
-if redis.call('EXISTS', lock, queue) == 0 then
+local is_quiet = redis.call('EXISTS', lock, queue) == 0
+if is_quiet then
     crowd = nobody(false)
 else
     gather(DAY_MS)
@@ -36,6 +37,10 @@ end
 local done = wanted ~= before or verb == 'set'
 if done then
     write_count(wanted + crowd.taken)
+    if not is_quiet then
+        -- One that wants to be alone may have been granted meanwhile.
+        gather(DAY_MS)
+    end
     settle(nil, nil)
     now_left = left()
 else

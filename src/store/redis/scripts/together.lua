@@ -29,6 +29,15 @@ local answer = { 1 }
 for place, i in ipairs(keys) do
     local claim, lease, tokens, fair, why = unpack(ARGV, 5 * place, 5 * place + 4)
     lock, token, gone, log = unpack(KEYS, i, i + 3)
-    answer[#answer + 1], answer[#answer + 2] = grant(claim, owner, tokens, lease, pid, host, why, fair)
+    -- What is refused halfway (somebody's data in the place of a helper, a full server) leaves nothing held; the one that
+    -- is refused says why when it is asked for by itself.
+    local done, first, last = pcall(grant, claim, owner, tokens, lease, pid, host, why, fair)
+    if not done then
+        for earlier = 1, place - 1 do
+            redis.call('DEL', KEYS[keys[earlier]])
+        end
+        return { 6 }
+    end
+    answer[#answer + 1], answer[#answer + 2] = first, last
 end
 return answer

@@ -62,11 +62,14 @@ local adopt
 
 -- Makes a claim one of the holders.
 local function add(claim, mode, units, first_text, last_text, ends, fair, owner, pid, since, host, why)
+    if not crowd.there and not crowd.clean then
+        -- Somebody's data in the place of ours is refused by a look at it, before anything is written.
+        redis.call('ZCARD', holders)
+        redis.call('HGET', holders_info, '')
+        redis.call('DEL', holders, holders_info)
+    end
     if crowd.alone then
         adopt()
-    end
-    if not crowd.there and not crowd.clean then
-        redis.call('DEL', holders, holders_info)
     end
     crowd.there = true
     redis.call('ZADD', holders, string.format('%d', ends), claim)
@@ -86,7 +89,7 @@ adopt = function()
     local fair = redis.call('HGET', lock, '~fair')
     local ends = now_ms + redis.call('PTTL', lock)
     redis.call('HDEL', lock, owner, '~last', '~host', '~pid', '~why', '~fair', '~since')
-    crowd = nobody(false)
+    crowd = nobody(true)
     add(claim, 'exclusive', '0', first, last, ends, fair, owner, pid, since, host, why)
 end
 

@@ -78,7 +78,8 @@ local function serve(asker, asker_lease, before, heads, passed)
                 local object = 'lock'
                 --@include layout_crowd
             end
-            return admit(asker, asker_lease, passed - 1)
+            -- Those who were just granted have it, though nobody may wait behind them.
+            return admit(asker, asker_lease, passed - 1) or redis.call('EXISTS', lock) == 1
         elseif claim == asker then
             leave(claim, alone)
             grant(claim, owner, tokens, asker_lease, pid, host, why, fair)
