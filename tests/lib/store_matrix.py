@@ -39,16 +39,21 @@ def sections(source):
 
 
 def run(program):
+    """Runs the suite; what it printed."""
+    return subprocess.run([program], stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"}).stdout
+
+
+def results_of(output):
     """What came of each test: (store, fair, test, reason), where the reason is None if it passed."""
-    done = subprocess.run([program], capture_output=True, text=True, env={**os.environ, "CMOCKA_MESSAGE_OUTPUT": "TAP"})
     reason = None
-    for line in done.stdout.splitlines():
+    for line in output.splitlines():
         if match := re.match(r"# skip: (.*)", line):
             reason = match[1]
         elif match := re.match(r"(not )?ok \d+ (-|# SKIP) (.*?)(, fair)?: (test_\w+)", line):
             skipped = match[2] == "# SKIP"
             if (match[1] and not skipped) or (skipped and not (reason or "").startswith("SNECK_UNSUPPORTED")):
-                raise Broken(f"{match[3]}: {match[5]} did not pass: {reason}\n{done.stdout}{done.stderr}")
+                raise Broken(f"{match[3]}: {match[5]} did not pass: {reason}")
             yield match[3], bool(match[4]), match[5], reason if skipped else None
             reason = None
 
@@ -60,11 +65,11 @@ def cell(reasons):
     return "; ".join(([str(passed)] if passed else []) + unsupported)
 
 
-def page(program, source):
+def page(output, source):
     section_of = sections(source)
     results = {}
     stores = []
-    for store, fair, test, reason in run(program):
+    for store, fair, test, reason in results_of(output):
         if store not in stores:
             stores.append(store)
         results.setdefault((section_of[test], fair), {}).setdefault(store, []).append(reason)
@@ -81,4 +86,4 @@ def page(program, source):
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(sys.argv[1], sys.argv[2]))
+    sys.stdout.write(page(run(sys.argv[1]), sys.argv[2]))
