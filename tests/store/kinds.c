@@ -236,7 +236,7 @@ static void test_whoever_comes_after_the_death_of_a_writer_stays_behind_the_read
     clients *world = *state;
     store_bed_needs(world, SNK_MODE_SHARED);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .why = "dies" }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .why = "dies" }),
            SNK_ANSWER_HELD);
     snk_id reader = must_queue(world->b, "x", shared);
     await_end(world->d, "x", "dies");
@@ -250,7 +250,7 @@ static void test_a_writer_that_is_due_keeps_permits_out_when_their_number_change
     clients *world = *state;
     store_bed_needs(world, SNK_MODE_PERMIT);
     snk_id dies = test_id();
-    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 50, .tokens = 1, .why = "dies" }),
+    expect(test_acquire(world->a, "x", &dies, (test_ask){ .lease_ms = 500, .tokens = 1, .why = "dies" }),
            SNK_ANSWER_HELD);
     snk_id writer = must_queue(world->b, "x", alone);
     snk_id behind = must_queue(world->c, "x", permits(1));
@@ -651,7 +651,7 @@ static void test_a_signal_is_not_lost_to_a_waiter_that_died(void **state)
     store_bed_needs(world, SNK_MODE_TAKE);
     snk_id dies = test_id();
     expect(test_acquire(world->a, "x", &dies,
-                        (test_ask){ .lease_ms = 200, .tokens = 1, .queue = true, .grip = on_condition }),
+                        (test_ask){ .lease_ms = 500, .tokens = 1, .queue = true, .grip = on_condition }),
            SNK_ANSWER_QUEUED);
     snk_id lives = must_queue(world->b, "x", on_condition);
     (void)tally(world->c, SNK_OBJECT_CONDITION, SNK_TALLY_SIGNAL, 1);
