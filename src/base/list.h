@@ -68,6 +68,19 @@ static inline snk_link *snk_list_first(const snk_list *list)
     return snk_list_is_empty(list) ? NULL : list->head.next;
 }
 
+/* Takes the first link out; NULL when there is none. */
+static inline snk_link *snk_list_take_first(snk_list *list)
+{
+    snk_link *link = snk_list_first(list);
+    if (link == NULL)
+        return NULL;
+    list->head.next = link->next;
+    link->next->previous = &list->head;
+    link->next = NULL;
+    link->previous = NULL;
+    return link;
+}
+
 /* Last link, or NULL. */
 static inline snk_link *snk_list_last(const snk_list *list)
 {

@@ -41,8 +41,7 @@ static void free_letter(sneck_client *client, snk_letter *letter)
 static void discard(sneck_client *client, snk_list *letters)
 {
     snk_link *link = NULL;
-    while ((link = snk_list_first(letters)) != NULL) {
-        snk_list_remove(link);
+    while ((link = snk_list_take_first(letters)) != NULL) {
         free_letter(client, SNK_CONTAINER(link, snk_letter, link));
     }
 }

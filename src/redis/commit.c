@@ -1,5 +1,6 @@
 #include "redis/commit.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -80,6 +81,7 @@ static void run_round(snk_redis *redis, const round_trip *round)
 {
     snk_redis_call wait;
     snk_redis_call *calls[ROUND_MAX + 1];
+    assert(round->count > 0); /* whoever leads is one of them */
     for (size_t i = 0; i < round->count; i++) {
         calls[i] = round->members[i]->call;
         calls[i]->lane = SNK_REDIS_BLOCKING;

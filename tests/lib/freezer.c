@@ -40,8 +40,8 @@ static _Noreturn void trace(pid_t thread, int fd)
     bool frozen = rc == 1 && ptrace(PTRACE_SEIZE, thread, NULL, NULL) == 0 &&
                   ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) == 0 && waitpid(thread, &status, __WALL) == thread;
     byte = frozen ? '+' : '-';
-    rc = write(fd, &byte, 1);
-    rc = read(fd, &byte, 1);
+    bool said = write(fd, &byte, 1) == 1;
+    rc = said ? read(fd, &byte, 1) : 0;
     (void)rc;
     if (frozen)
         (void)ptrace(PTRACE_DETACH, thread, NULL, NULL);

@@ -88,7 +88,7 @@ const char *mysql_bed_url(const mysql_bed *bed, const char *keys)
 
 /* ---- Looking ---- */
 
-static MYSQL_RES *ask(mysql_bed *bed, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static MYSQL_RES *ask(mysql_bed *bed, const char *format, va_list arguments)
 {
     char sql[4096];
     (void)vsnprintf(sql, sizeof sql, format, arguments);

@@ -117,7 +117,7 @@ sneck_client *postgres_bed_open(const postgres_bed *bed, const char *keys, const
 
 /* ---- Looking ---- */
 
-static PGresult *ask(postgres_bed *bed, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static PGresult *ask(postgres_bed *bed, const char *format, va_list arguments)
 {
     char sql[TEXT_SIZE];
     (void)vsnprintf(sql, sizeof sql, format, arguments);

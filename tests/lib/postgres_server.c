@@ -181,12 +181,15 @@ static void signal_children(pid_t parent, int number)
     if (glob("/proc/[0-9]*/stat", 0, NULL, &found) != 0)
         return;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        int pid = 0;
-        int of = 0;
+        char line[256];
         FILE *file = fopen(found.gl_pathv[i], "r");
         if (file == NULL)
             continue;
-        if (fscanf(file, "%d (postgres) %*c %d", &pid, &of) == 2 && of == parent)
+        static const char name[] = " (postgres) ";
+        char *rest = NULL;
+        pid_t pid = fgets(line, sizeof line, file) == NULL ? 0 : (pid_t)strtol(line, &rest, 10);
+        /* Behind the name come a letter for the state and the parent. */
+        if (pid > 0 && strncmp(rest, name, sizeof name - 1) == 0 && strtol(rest + sizeof name, NULL, 10) == parent)
             kill(pid, number);
         fclose(file);
     }

@@ -33,7 +33,7 @@ void redis_bed_write_users(char path[64])
 {
     char rules[2048];
     read_user(rules, sizeof rules);
-    strcpy(path, "/tmp/sneck-users-XXXXXX");
+    (void)snprintf(path, 64, "/tmp/sneck-users-XXXXXX");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     (void)dprintf(fd, "user default on nopass ~* &* +@all\nuser %s\n", rules);

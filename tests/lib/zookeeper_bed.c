@@ -66,7 +66,7 @@ int64_t zookeeper_scene_await_loss(const zookeeper_scene *scene)
 uint64_t zookeeper_scene_pair(const zookeeper_scene *scene)
 {
     sneck_error error;
-    EXPECT(SNECK_OK, sneck_acquire(scene->lock, 3 * TEST_PATIENCE_MS, &error));
+    EXPECT(SNECK_OK, sneck_acquire(scene->lock, INT64_C(3) * TEST_PATIENCE_MS, &error));
     uint64_t token = sneck_token(scene->lock);
     EXPECT(SNECK_OK, sneck_release(scene->lock, &error));
     return token;
@@ -74,7 +74,7 @@ uint64_t zookeeper_scene_pair(const zookeeper_scene *scene)
 
 void zookeeper_scene_await_claims(const zookeeper_scene *scene, size_t count)
 {
-    int64_t limit_ms = test_now_ms() + 3 * TEST_PATIENCE_MS;
+    int64_t limit_ms = test_now_ms() + INT64_C(3) * TEST_PATIENCE_MS;
     size_t seen = count + 1;
     while (seen != count) {
         sneck_error error;

@@ -118,11 +118,10 @@ static void hand_off(postgres_bed *bed, const char *keys, double most)
     /* Looks before the first turn weigh less the more turns there are, however slow the machine is. */
     while (atomic_load(&shared->pairs) < 100 && snk_now_ns() - began_ns < TEST_PATIENCE_MS * SNK_NS_PER_MS)
         postgres_bed_pause(10);
-    unsigned pairs = atomic_load(&shared->pairs);
     double seconds = (double)(snk_now_ns() - began_ns) / 1e9;
     atomic_store(&shared->stop, true);
     join(children, CROWD);
-    pairs = atomic_load(&shared->pairs);
+    unsigned pairs = atomic_load(&shared->pairs);
     double looks = (double)postgres_bed_calls(bed, "sneck_renew") / pairs;
     printf("# figure: PostgreSQL %s: %d processes on one lock: %.0f turns/s, %.2f looks for each\n", keys, CROWD,
            pairs / seconds, looks);

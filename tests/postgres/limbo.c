@@ -22,10 +22,11 @@ typedef struct scene {
 
 static int make_scene(void **state, const char *keys)
 {
-    scene *made = calloc(1, sizeof *made);
     void *bed = NULL;
-    if (made == NULL || postgres_bed_set_up(&bed) != 0)
+    if (postgres_bed_set_up(&bed) != 0)
         return -1;
+    scene *made = calloc(1, sizeof *made);
+    assert_non_null(made);
     made->bed = bed;
     assert_true(proxy_start(&made->proxy, made->bed->server.port));
     sneck_error error;

@@ -54,10 +54,11 @@ static bool accepts(int port)
 
 static int make_scene(void **state, const char *extra)
 {
-    scene *made = calloc(1, sizeof *made);
     void *bed = NULL;
-    if (made == NULL || postgres_bed_set_up(&bed) != 0)
+    if (postgres_bed_set_up(&bed) != 0)
         return -1;
+    scene *made = calloc(1, sizeof *made);
+    assert_non_null(made);
     *state = made;
     made->bed = bed;
     if (find_pgbouncer() == NULL)

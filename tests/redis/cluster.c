@@ -377,7 +377,7 @@ static void test_a_server_that_hangs_holds_up_nothing_on_the_others(void **state
         }
     }
     assert_int_equal(kill(fleet.servers[0].pid, SIGSTOP), 0);
-    redis_bed_pause(3 * LEASE_MS); /* longer than the lease, and than a call to a silent server may take */
+    redis_bed_pause(INT64_C(3) * LEASE_MS); /* longer than the lease, and than a call to a silent server may take */
     for (unsigned i = 0; i < EACH; i++) {
         assert_false(sneck_is_held(locks[0][i]));
         assert_true(sneck_is_held(locks[1][i]));

@@ -68,9 +68,10 @@ static void hear_deafened(void *context)
 
 static int set_up(void **state)
 {
-    scene *made = calloc(1, sizeof *made);
-    if (made == NULL || !redis_server_start(&server, NULL))
+    if (!redis_server_start(&server, NULL))
         return -1;
+    scene *made = calloc(1, sizeof *made);
+    assert_non_null(made);
     snk_redis_config config = { .host = "127.0.0.1",
                                 .port = server.port,
                                 .command_timeout_ns = SNK_NS_PER_S,

@@ -190,17 +190,17 @@ static void test_the_cost_of_a_hand_off_does_not_grow_with_those_who_wait(void *
     static const snk_grip permit = { .mode = SNK_MODE_PERMIT, .units = 1 };
     static const struct {
         const char *name;
-        snk_grip before;
-        snk_grip waiting;
+        const snk_grip *before;
+        const snk_grip *waiting;
     } cases[] = {
-        { "from permit to permit", permit, permit },
-        { "from reader to writer", shared, alone },
-        { "from writer to permit", alone, permit },
+        { "from permit to permit", &permit, &permit },
+        { "from reader to writer", &shared, &alone },
+        { "from writer to permit", &alone, &permit },
     };
     redis_bed *bed = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        long long few = cost_of_handing_on(bed, cases[i].before, cases[i].waiting, 2);
-        long long many = cost_of_handing_on(bed, cases[i].before, cases[i].waiting, 32);
+        long long few = cost_of_handing_on(bed, *cases[i].before, *cases[i].waiting, 2);
+        long long many = cost_of_handing_on(bed, *cases[i].before, *cases[i].waiting, 32);
         printf("# figure: a hand-off %s takes %lld commands with 2 who wait, %lld with 32\n", cases[i].name, few, many);
         assert_int_equal(few, many);
     }

@@ -1,6 +1,7 @@
 /* A quorum of nodes: what stands in them, what is said, what is refused, what is shown. */
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -95,12 +96,13 @@ static void test_each_node_tells_the_world_that_the_lock_is_free(void **state)
     for (uint32_t i = 0; i < QUORUM_NODES; i++) {
         redisReply *reply = NULL;
         assert_int_equal(redisGetReply(listeners[i], (void **)&reply), REDIS_OK);
-        long long time_ms = 0;
+        char time[32] = "";
         char holder[128] = "";
         int matched =
-            sscanf(reply->element[2]->str, "{\"lockKey\":\"a\\\"b\",\"releaseTime\":%lld,\"holder\":\"%127[^\"]\"}",
-                   &time_ms, holder);
+            sscanf(reply->element[2]->str, "{\"lockKey\":\"a\\\"b\",\"releaseTime\":%31[0-9],\"holder\":\"%127[^\"]\"}",
+                   time, holder);
         assert_int_equal(matched, 2);
+        long long time_ms = strtoll(time, NULL, 10);
         assert_string_equal(holder, owner);
         assert_in_range(time_ms, snk_wall_us() / 1000 - 60000, snk_wall_us() / 1000 + 60000);
         freeReplyObject(reply);

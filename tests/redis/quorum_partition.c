@@ -235,7 +235,7 @@ static void test_a_hold_outlives_a_partition_from_two_nodes_and_not_from_three(v
     sneck_lock *lock = test_mutex(client, "kept", NULL);
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     harm(0, 2, PROXY_STALL_REPLIES, "");
-    int64_t until_ms = test_now_ms() + 2 * LEASE_MS;
+    int64_t until_ms = test_now_ms() + INT64_C(2) * LEASE_MS;
     while (test_now_ms() < until_ms) {
         assert_true(sneck_is_held(lock));
         redis_bed_pause(10);

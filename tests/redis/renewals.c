@@ -60,7 +60,7 @@ static void test_very_many_locks_are_renewed_in_time(void **state)
     options.lease_ms = run.lease_ms;
     options.max_locks = run.locks + 1;
     sneck_client *client = redis_bed_open(bed, NULL, &options);
-    sneck_lock **locks = calloc(run.locks, sizeof *locks);
+    sneck_lock **locks = calloc(run.locks, sizeof(void *));
     assert_non_null(locks);
     acquire_all(client, locks, run.locks);
     uint64_t renewed = test_health(client).renewals;

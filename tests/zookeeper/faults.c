@@ -192,7 +192,7 @@ static void test_loss_comes_before_the_session_ends(void **state)
     proxy_harm(&scene.proxy, PROXY_STALL_REQUESTS, "");
     (void)zookeeper_scene_await_loss(&scene.made);
     assert_true(test_is_held_in_store(scene.direct.client, "a")); /* the server has not noticed yet */
-    EXPECT(SNECK_OK, sneck_acquire(scene.direct.lock, 3 * TEST_PATIENCE_MS, &error)); /* now it has */
+    EXPECT(SNECK_OK, sneck_acquire(scene.direct.lock, INT64_C(3) * TEST_PATIENCE_MS, &error)); /* now it has */
     assert_true(sneck_token(scene.direct.lock) > token);
     proxy_harm(&scene.proxy, PROXY_PASS, "");
     EXPECT(SNECK_LOST, sneck_release(scene.made.lock, &error));

@@ -40,8 +40,7 @@ static void end(snk_my_pool *pool, snk_my_conn *conn, bool in_order)
 void snk_my_pool_deinit(snk_my_pool *pool)
 {
     snk_link *link = NULL;
-    while ((link = snk_list_first(&pool->idle)) != NULL) {
-        snk_list_remove(link);
+    while ((link = snk_list_take_first(&pool->idle)) != NULL) {
         end(pool, conn_of(link), true);
     }
     (void)pthread_cond_destroy(&pool->given);
@@ -82,8 +81,7 @@ static snk_my_conn *dial(snk_my_pool *pool, sneck_error *error)
 static snk_my_conn *pop_idle_locked(snk_my_pool *pool)
 {
     snk_link *link = NULL;
-    while ((link = snk_list_first(&pool->idle)) != NULL) {
-        snk_list_remove(link);
+    while ((link = snk_list_take_first(&pool->idle)) != NULL) {
         if (snk_my_conn_is_alive(conn_of(link)))
             return conn_of(link);
         pool->open--;

@@ -250,8 +250,11 @@ static bool make_many(const snk_pg_store *store, many *all, const snk_call *call
     all->names = malloc(names_size);
     all->ids = malloc(call->count * (SNK_ID_TEXT_SIZE + 1) + 2);
     all->leases = malloc(call->count * NUMBER_SIZE + 2);
-    if (all->sorted == NULL || all->names == NULL || all->ids == NULL || all->leases == NULL)
+    if (all->sorted == NULL || all->names == NULL || all->ids == NULL || all->leases == NULL) {
+        free(all->sorted);
+        all->sorted = NULL; /* so nobody reads what was never filled */
         return false;
+    }
     for (size_t i = 0; i < call->count; i++)
         all->sorted[i] = &call->claims[i];
     qsort(all->sorted, call->count, sizeof(void *), compare_names);
@@ -265,9 +268,9 @@ static void renew_many(snk_pg_store *store, const snk_call *call)
     many all = { .length = { 0 } };
     snk_pg_reply reply;
     snk_pg_reply_init(&reply);
+    for (size_t i = 0; i < call->count; i++)
+        call->answers[i] = (snk_answer){ .ticket = snk_bell_ticket(&store->bell, &call->claims[i].send.claim) };
     if (make_many(store, &all, call)) {
-        for (size_t i = 0; i < call->count; i++)
-            call->answers[i] = (snk_answer){ .ticket = snk_bell_ticket(&store->bell, &call->claims[i].send.claim) };
         const char *const values[] = { all.names, all.ids, all.leases };
         snk_pg_run(store, SNK_PG_RENEW_MANY, values, &reply);
     } else {

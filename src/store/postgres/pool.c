@@ -56,8 +56,7 @@ void snk_pg_pool_deinit(snk_pg_pool *pool)
     if (pool->sockets == NULL)
         return;
     snk_link *link = NULL;
-    while ((link = snk_list_first(&pool->idle)) != NULL) {
-        snk_list_remove(link);
+    while ((link = snk_list_take_first(&pool->idle)) != NULL) {
         end(pool, conn_of(link), true);
     }
     snk_pg_target_unref(pool->target);
@@ -157,8 +156,7 @@ static snk_pg_conn *dial_locked(snk_pg_pool *pool, int64_t until_ns)
 static snk_pg_conn *pop_idle_locked(snk_pg_pool *pool)
 {
     snk_link *link = NULL;
-    while ((link = snk_list_first(&pool->idle)) != NULL) {
-        snk_list_remove(link);
+    while ((link = snk_list_take_first(&pool->idle)) != NULL) {
         if (snk_pg_conn_is_alive(conn_of(link)))
             return conn_of(link);
         pool->open--;

@@ -51,8 +51,7 @@ void snk_pg_rows_deinit(snk_pg_rows *rows)
 {
     for (size_t i = 0; i < SNK_PG_ROW_BUCKETS; i++) {
         snk_link *link = NULL;
-        while ((link = snk_list_first(&rows->buckets[i])) != NULL) {
-            snk_list_remove(link);
+        while ((link = snk_list_take_first(&rows->buckets[i])) != NULL) {
             snk_pg_pool_give(&rows->pool, row_of(link)->conn, true);
             free(row_of(link));
         }

@@ -45,8 +45,7 @@ void snk_quorum_claims_deinit(snk_quorum_claims *claims)
 {
     for (size_t i = 0; i < SNK_QUORUM_CLAIM_BUCKETS; i++) {
         snk_link *link = NULL;
-        while ((link = snk_list_first(&claims->buckets[i])) != NULL) {
-            snk_list_remove(link);
+        while ((link = snk_list_take_first(&claims->buckets[i])) != NULL) {
             free(known_of(link));
         }
     }

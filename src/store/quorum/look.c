@@ -196,9 +196,9 @@ sneck_status snk_quorum_list(snk_store *base, const char *pattern, snk_view_fn c
     if (error == NULL)
         error = &own;
     snk_view *view = snk_view_new();
-    sneck_status status = view == NULL ? snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory") : SNECK_OK;
-    if (status == SNECK_OK)
-        status = scan_all(store, pattern, &found, error);
+    if (view == NULL)
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    sneck_status status = scan_all(store, pattern, &found, error);
     snk_names_sort(&found);
     for (size_t i = 0; i < found.count && status == SNECK_OK; i++) {
         status = snk_quorum_inspect(base, found.list[i], view, error);

@@ -139,7 +139,7 @@ static void explain_locked(const snk_operation *operation, snk_quorum_says says,
 
 void snk_question_renew_end(snk_operation *operation, const snk_quorum_claim *known, snk_answer *answer)
 {
-    snk_node_says says[SNK_QUORUM_NODES_MAX];
+    snk_node_says says[SNK_QUORUM_NODES_MAX] = { 0 };
     (void)pthread_mutex_lock(&operation->mutex);
     for (uint32_t i = 0; i < operation->store->quorum.nodes; i++)
         says[i] = operation->says[i];

@@ -192,7 +192,7 @@ static void show_log(const snk_quorum_store *store, const snk_operation *look, s
     if (entries == NULL || known == NULL)
         view->out_of_memory = true;
     else if (count > 0)
-        qsort(known, count, sizeof known[0], compare_incidents);
+        qsort(known, count, sizeof(void *), compare_incidents);
     for (size_t i = count > SNK_INCIDENTS_MAX ? count - SNK_INCIDENTS_MAX : 0; i < count; i++)
         snk_view_incident(view, &known[i]->incident);
     free(known);

@@ -33,9 +33,9 @@ typedef struct bundle {
 } bundle;
 
 /* Acquire-release: whoever is last sees all answers. */
-static void finish_one(bundle *whole)
+static void finish(bundle *whole, size_t count)
 {
-    if (atomic_fetch_sub_explicit(&whole->left, 1, memory_order_acq_rel) > 1)
+    if (atomic_fetch_sub_explicit(&whole->left, count, memory_order_acq_rel) > count)
         return;
     snk_call *call = whole->call;
     free(whole);
@@ -74,10 +74,11 @@ static void on_done(snk_redis_call *call)
     if (snk_claim_answer(store, claim, call, answer) == SNK_WAKE_MISSED && store->retry_ns < answer->look_after_ns)
         answer->look_after_ns = store->retry_ns;
     snk_redis_call_deinit(call);
-    finish_one(whole);
+    finish(whole, 1);
 }
 
-static void send_first(bundle *whole, size_t index)
+/* False: it was refused, and is not under way. */
+static bool send_first(bundle *whole, size_t index)
 {
     parcel *self = &whole->parcels[index];
     snk_answer *answer = &whole->call->answers[index];
@@ -87,13 +88,13 @@ static void send_first(bundle *whole, size_t index)
     if (snk_claim_prepare(whole->store, &whole->call->claims[index], answer, &self->call, &error) != SNECK_OK) {
         snk_claim_refuse(answer, &error);
         snk_redis_call_deinit(&self->call);
-        finish_one(whole);
-        return;
+        return false;
     }
     self->call.done = on_done;
     self->call.hasty = true;
     self->call.yields = true;
     snk_topology_send(whole->store->topology, &self->call);
+    return true;
 }
 
 void snk_background_submit(snk_redis_store *store, snk_call *call)
@@ -111,7 +112,8 @@ void snk_background_submit(snk_redis_store *store, snk_call *call)
     whole->call = call;
     size_t count = call->count;
     atomic_init(&whole->left, count + 1);
+    size_t finished = 1;
     for (size_t i = 0; i < count; i++)
-        send_first(whole, i);
-    finish_one(whole);
+        finished += !send_first(whole, i);
+    finish(whole, finished);
 }

@@ -67,9 +67,9 @@ static void answer_held(const request *asked, snk_zk_claim *claim)
 /* ---- Nodes ---- */
 
 snk_zk_outcome snk_zk_locate(snk_zk_store *store, const char *folder, const snk_id *id, int64_t owner, int64_t until_ns,
-                             char **path_out, struct Stat *stat_out, snk_zk_note *note_out)
+                             snk_zk_found *found_out)
 {
-    *path_out = NULL;
+    found_out->path = NULL;
     int rc = ZOK;
     snk_zk_scene scene;
     snk_zk_outcome outcome = snk_zk_scene_read(store, folder, false, until_ns, &scene, &rc);
@@ -79,10 +79,8 @@ snk_zk_outcome snk_zk_locate(snk_zk_store *store, const char *folder, const snk_
             continue;
         snk_zk_path path;
         snk_zk_below(folder, place->node.name, path);
-        *path_out = strdup(path);
-        *stat_out = place->stat;
-        *note_out = place->note;
-        if (*path_out == NULL)
+        *found_out = (snk_zk_found){ .path = strdup(path), .stat = place->stat, .note = place->note };
+        if (found_out->path == NULL)
             outcome = SNK_ZK_NO_MEMORY;
         break;
     }
@@ -421,26 +419,24 @@ static void begin(const request *asked, snk_zk_claim *claim, const entrance *way
  */
 static bool recover(const request *asked, snk_zk_claim *claim, uint64_t session)
 {
-    char *path = NULL;
-    struct Stat stat;
-    snk_zk_note note;
+    snk_zk_found found = { .path = NULL };
     snk_zk_outcome outcome = SNK_ZK_CUT;
     /* The library says that a connection is there only when the session goes on, so this is asked behind the request. */
     int64_t owner = snk_zk_session_id(asked->store->link, session);
     (void)set_node(&asked->store->table, claim, NULL, session, 0);
     if (owner != 0)
-        outcome = snk_zk_locate(asked->store, claim->folder, &claim->id, owner, asked->until_ns, &path, &stat, &note);
+        outcome = snk_zk_locate(asked->store, claim->folder, &claim->id, owner, asked->until_ns, &found);
     bool is_over = owner == 0 || snk_zk_session_id(asked->store->link, session) != owner;
     if (outcome != SNK_ZK_ANSWERED && !is_over) {
-        free(path);
+        free(found.path);
         answer_failure(asked, SNK_ZK_CUT, true); /* the claim stays, for the chase that follows */
         return true;
     }
-    if (path == NULL || is_over) {
-        free(path);
+    if (found.path == NULL || is_over) {
+        free(found.path);
         return false;
     }
-    if (!set_node(&asked->store->table, claim, path, session, stat.czxid)) {
+    if (!set_node(&asked->store->table, claim, found.path, session, found.stat.czxid)) {
         withdraw(asked, claim);
         asked->answer->kind = SNK_ANSWER_GONE;
         return true;
@@ -534,22 +530,9 @@ static void enter(const request *asked, snk_zk_claim *claim)
 
 /* ---- Latches: those who wait need no node, as nobody waits for them ---- */
 
-static void pass(const request *asked, snk_zk_claim *claim)
+static void answer_pass(const request *asked, snk_zk_claim *claim, const snk_zk_reply *reply)
 {
-    snk_zk_path count;
-    snk_zk_below(claim->folder, "count", count);
-    snk_zk_trip trip = { .until_ns = asked->until_ns };
-    (void)snk_zk_ask(&trip, SNK_ZK_SYNC, asked->store->root);
-    (void)snk_zk_ask(&trip, SNK_ZK_GET_WATCH, count);
-    snk_zk_claim_watch(&asked->store->table, claim, count, NULL, false);
-    snk_zk_back back;
-    snk_zk_outcome outcome = snk_zk_insist(asked->store, &trip, &back);
-    const snk_zk_reply *reply = back.replies == NULL ? NULL : &back.replies[1];
-    bool is_open = outcome == SNK_ZK_ANSWERED &&
-                   (reply->rc == ZNONODE || (reply->rc == ZOK && strtoll(reply->text, NULL, 10) == 0));
-    if (outcome != SNK_ZK_ANSWERED) {
-        answer_failure(asked, outcome, false);
-    } else if (is_open) {
+    if (reply->rc == ZNONODE || (reply->rc == ZOK && strtoll(reply->text, NULL, 10) == 0)) {
         claim->czxid = reply->rc == ZOK ? reply->stat.mzxid : 1;
         answer_held(asked, claim);
     } else if (reply->rc != ZOK) {
@@ -563,6 +546,22 @@ static void pass(const request *asked, snk_zk_claim *claim)
         asked->answer->ticket = asked->ticket;
         asked->answer->look_after_ns = asked->asked->send.lease_ns / 3;
     }
+}
+
+static void pass(const request *asked, snk_zk_claim *claim)
+{
+    snk_zk_path count;
+    snk_zk_below(claim->folder, "count", count);
+    snk_zk_trip trip = { .until_ns = asked->until_ns };
+    (void)snk_zk_ask(&trip, SNK_ZK_SYNC, asked->store->root);
+    (void)snk_zk_ask(&trip, SNK_ZK_GET_WATCH, count);
+    snk_zk_claim_watch(&asked->store->table, claim, count, NULL, false);
+    snk_zk_back back;
+    snk_zk_outcome outcome = snk_zk_insist(asked->store, &trip, &back);
+    if (outcome == SNK_ZK_ANSWERED)
+        answer_pass(asked, claim, &back.replies[1]);
+    else
+        answer_failure(asked, outcome, false);
     if (asked->asked->send.ask == SNK_ASK_ACQUIRE && asked->answer->kind != SNK_ANSWER_HELD &&
         asked->answer->kind != SNK_ANSWER_QUEUED)
         (void)snk_zk_claim_remove(&asked->store->table, claim);
@@ -615,24 +614,22 @@ static bool has_node(const request *asked, snk_zk_claim *claim)
 {
     if (claim->path != NULL)
         return true;
-    char *path = NULL;
-    struct Stat stat;
-    snk_zk_note note;
+    snk_zk_found found = { .path = NULL };
     uint64_t session = claim->session;
     int64_t owner = snk_zk_session_id(asked->store->link, session);
     snk_zk_outcome outcome = SNK_ZK_ANSWERED;
     /* Of a session that is over there is no node. */
     if (owner != 0)
-        outcome = snk_zk_locate(asked->store, claim->folder, &claim->id, owner, asked->until_ns, &path, &stat, &note);
+        outcome = snk_zk_locate(asked->store, claim->folder, &claim->id, owner, asked->until_ns, &found);
     if (outcome != SNK_ZK_ANSWERED) {
         answer_failure(asked, outcome, false);
         return false;
     }
-    if (path == NULL) {
+    if (found.path == NULL) {
         answer_gone(asked, claim);
         return false;
     }
-    (void)set_node(&asked->store->table, claim, path, session, stat.czxid);
+    (void)set_node(&asked->store->table, claim, found.path, session, found.stat.czxid);
     return true;
 }
 
@@ -740,16 +737,13 @@ static void answer_released(const request *asked, snk_zk_claim *claim, snk_zk_ou
 /* A claim of another client, or one that this one has forgotten. */
 static void release_foreign(const request *asked, const char *folder)
 {
-    char *path = NULL;
-    struct Stat stat;
-    snk_zk_note note;
-    snk_zk_outcome outcome =
-        snk_zk_locate(asked->store, folder, &asked->asked->send.claim, 0, asked->until_ns, &path, &stat, &note);
+    snk_zk_found found;
+    snk_zk_outcome outcome = snk_zk_locate(asked->store, folder, &asked->asked->send.claim, 0, asked->until_ns, &found);
     int rc = ZNONODE;
-    if (outcome == SNK_ZK_ANSWERED && path != NULL)
-        outcome = delete_node(asked, folder, path, 0, note.held_ms != 0 ? note.units : 0, &rc);
+    if (outcome == SNK_ZK_ANSWERED && found.path != NULL)
+        outcome = delete_node(asked, folder, found.path, 0, found.note.held_ms != 0 ? found.note.units : 0, &rc);
     answer_released(asked, NULL, outcome, rc);
-    free(path);
+    free(found.path);
 }
 
 static void release_own(const request *asked, snk_zk_claim *claim)

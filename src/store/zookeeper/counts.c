@@ -106,28 +106,34 @@ static snk_zk_outcome write_count(snk_zk_store *store, const char *folder, const
     return outcome;
 }
 
+typedef struct counting {
+    const char *folder;
+    const snk_tally *tally;
+    int64_t until_ns;
+} counting;
+
 /* One try: *again_out says that somebody else came first. */
-static sneck_status try_tally(snk_zk_store *store, const char *folder, const snk_tally *tally, int64_t until_ns,
-                              snk_tallied *tallied_out, bool *again_out, sneck_error *error)
+static sneck_status try_tally(snk_zk_store *store, const counting *asked, snk_tallied *tallied_out, bool *again_out,
+                              sneck_error *error)
 {
     int rc = ZOK;
     snk_zk_scene scene;
     *again_out = false;
-    snk_zk_outcome outcome = snk_zk_scene_read(store, folder, false, until_ns, &scene, &rc);
+    snk_zk_outcome outcome = snk_zk_scene_read(store, asked->folder, false, asked->until_ns, &scene, &rc);
     bool changes = false;
     change *changed = malloc(sizeof *changed);
     if (changed == NULL)
         outcome = SNK_ZK_NO_MEMORY;
     if (outcome == SNK_ZK_ANSWERED && rc == ZOK) {
-        decide(&scene, tally, changed);
+        decide(&scene, asked->tally, changed);
         changes = changed->done;
         if (changes)
-            outcome = write_count(store, folder, &scene, changed, until_ns, &rc);
+            outcome = write_count(store, asked->folder, &scene, changed, asked->until_ns, &rc);
     }
     *again_out = outcome == SNK_ZK_ANSWERED && (rc == ZBADVERSION || (changes && rc == ZNONODE));
     if (outcome == SNK_ZK_ANSWERED && rc == ZOK)
         *tallied_out = (snk_tallied){ .done = changes,
-                                      .count = shown_count(&scene, tally->object),
+                                      .count = shown_count(&scene, asked->tally->object),
                                       .used = snk_zk_scene_used(&scene) };
     snk_zk_scene_end(&scene);
     free(changed);
@@ -139,19 +145,20 @@ static sneck_status try_tally(snk_zk_store *store, const char *folder, const snk
 sneck_status snk_zk_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error)
 {
     snk_zk_store *store = snk_zk_store_of(base);
-    int64_t until_ns = snk_zk_limit_ns(store);
     snk_zk_path folder;
     snk_zk_folder(store->root, store->prefix, snk_zk_mark(tally->object), tally->name, folder);
+    counting asked = { .folder = folder, .tally = tally, .until_ns = snk_zk_limit_ns(store) };
     bool again = true;
     sneck_status status = SNECK_OK;
     while (again && status == SNECK_OK)
-        status = try_tally(store, folder, tally, until_ns, tallied_out, &again, error);
+        status = try_tally(store, &asked, tallied_out, &again, error);
     if (status != SNECK_OK || !tallied_out->done)
         return status == SNECK_OK ? snk_ok(error) : status;
     /* What it is now: those whom it let in have taken their part. */
     snk_tally reading = { .object = tally->object, .verb = SNK_TALLY_READ, .name = tally->name };
     snk_tallied after = *tallied_out;
-    status = try_tally(store, folder, &reading, snk_zk_limit_ns(store), &after, &again, error);
+    asked = (counting){ .folder = folder, .tally = &reading, .until_ns = snk_zk_limit_ns(store) };
+    status = try_tally(store, &asked, &after, &again, error);
     if (status == SNECK_OK)
         *tallied_out = (snk_tallied){ .done = true, .count = after.count, .used = after.used };
     return snk_ok(error);
@@ -159,8 +166,8 @@ sneck_status snk_zk_tally(snk_store *base, const snk_tally *tally, snk_tallied *
 
 /* ---- Versions ---- */
 
-static sneck_status raise_version(snk_zk_store *store, const char *path, uint64_t next, int version, int64_t until_ns,
-                                  int *rc_out, sneck_error *error)
+static snk_zk_outcome raise_version(snk_zk_store *store, const char *path, uint64_t next, int version, int64_t until_ns,
+                                    int *rc_out)
 {
     char text[32];
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)next);
@@ -175,7 +182,7 @@ static sneck_status raise_version(snk_zk_store *store, const char *path, uint64_
     if (outcome == SNK_ZK_ANSWERED)
         *rc_out = back.replies[trip.count - 1].rc;
     snk_zk_trip_end(&back);
-    return outcome == SNK_ZK_ANSWERED ? SNECK_OK : snk_zk_failure(store, outcome, true, error);
+    return outcome;
 }
 
 /* What the version is; `*version` is the node's own, or -1 when there is none. */
@@ -220,9 +227,9 @@ sneck_status snk_zk_version(snk_store *base, const char *name, const uint64_t *e
         if (*version_out != *expected)
             return snk_fail(error, SNECK_CONFLICT, 0, "%.120s is at version %llu", name,
                             (unsigned long long)*version_out);
-        status = raise_version(store, path, *expected + 1, node_version, until_ns, &rc, error);
-        if (status != SNECK_OK)
-            return status;
+        snk_zk_outcome outcome = raise_version(store, path, *expected + 1, node_version, until_ns, &rc);
+        if (outcome != SNK_ZK_ANSWERED)
+            return snk_zk_failure(store, outcome, true, error);
         if (rc == ZOK) {
             *version_out = *expected + 1;
             return snk_ok(error);

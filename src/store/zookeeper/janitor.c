@@ -26,8 +26,6 @@ static bool is_over(void *context, snk_zk_claim *claim)
 static char *path_of(snk_zk_store *store, snk_zk_claim *claim, bool *is_known_out)
 {
     char *path = NULL;
-    struct Stat stat;
-    snk_zk_note note;
     (void)pthread_mutex_lock(&store->table.mutex);
     uint64_t session = claim->session;
     if (claim->path != NULL)
@@ -39,9 +37,10 @@ static char *path_of(snk_zk_store *store, snk_zk_claim *claim, bool *is_known_ou
     int64_t owner = session == 0 ? 0 : snk_zk_session_id(store->link, session);
     if (has_path || owner == 0)
         return path;
-    *is_known_out = snk_zk_locate(store, claim->folder, &claim->id, owner, snk_zk_limit_ns(store), &path, &stat,
-                                  &note) == SNK_ZK_ANSWERED;
-    return path;
+    snk_zk_found found;
+    *is_known_out =
+        snk_zk_locate(store, claim->folder, &claim->id, owner, snk_zk_limit_ns(store), &found) == SNK_ZK_ANSWERED;
+    return found.path;
 }
 
 /* Whether the node at the path is another's. */
@@ -217,8 +216,7 @@ void snk_zk_janitor_stop(snk_zk_store *store)
     }
     /* What is left goes with the session. */
     snk_link *link = NULL;
-    while ((link = snk_list_first(&store->orphans)) != NULL) {
-        snk_list_remove(link);
+    while ((link = snk_list_take_first(&store->orphans)) != NULL) {
         snk_zk_claim_unref(SNK_CONTAINER(link, snk_zk_claim, orphan));
     }
 }

@@ -28,16 +28,22 @@ static const char *kept_lines(const char *text)
     return text;
 }
 
-static snk_zk_outcome settle(snk_zk_store *store, const char *log, const char *path, const char *line,
-                             const snk_zk_reply *old, int64_t until_ns, int *rc_out)
+typedef struct removal {
+    const char *log;
+    const char *path; /* of what is removed */
+    const char *line; /* what is noted of it */
+    int64_t until_ns;
+} removal;
+
+static snk_zk_outcome settle(snk_zk_store *store, const removal *removed, const snk_zk_reply *old, int *rc_out)
 {
     char *text = malloc(LOG_SIZE + LINE_SIZE + 2);
     if (text == NULL)
         return SNK_ZK_NO_MEMORY;
-    (void)snprintf(text, LOG_SIZE + LINE_SIZE + 2, "%.*s%s\n", LOG_SIZE, kept_lines(old->text), line);
-    snk_zk_trip trip = { .until_ns = until_ns };
-    snk_zk_request *request = &trip.requests[snk_zk_ask(&trip, SNK_ZK_SETTLE, log)];
-    request->other = path;
+    (void)snprintf(text, LOG_SIZE + LINE_SIZE + 2, "%.*s%s\n", LOG_SIZE, kept_lines(old->text), removed->line);
+    snk_zk_trip trip = { .until_ns = removed->until_ns };
+    snk_zk_request *request = &trip.requests[snk_zk_ask(&trip, SNK_ZK_SETTLE, removed->log)];
+    request->other = removed->path;
     request->data = text;
     request->version = old->stat.version;
     snk_zk_back back;
@@ -56,6 +62,7 @@ snk_zk_outcome snk_zk_remove_noted(snk_zk_store *store, const char *folder, cons
     snk_zk_path log;
     write_line(incident, line);
     snk_zk_below(folder, "log", log);
+    removal removed = { .log = log, .path = path, .line = line, .until_ns = until_ns };
     snk_zk_trip trip = { .until_ns = until_ns };
     (void)snk_zk_ask(&trip, SNK_ZK_MAKE, log);
     (void)snk_zk_ask(&trip, SNK_ZK_GET, log);
@@ -68,7 +75,7 @@ snk_zk_outcome snk_zk_remove_noted(snk_zk_store *store, const char *folder, cons
         if (outcome == SNK_ZK_ANSWERED && back.replies[1].rc != ZOK)
             *rc_out = back.replies[1].rc;
         else if (outcome == SNK_ZK_ANSWERED)
-            outcome = settle(store, log, path, line, &back.replies[1], until_ns, rc_out);
+            outcome = settle(store, &removed, &back.replies[1], rc_out);
         snk_zk_trip_end(&back);
     }
     return outcome;
@@ -98,7 +105,7 @@ static bool show_line(char *line, int64_t oldest_ms, snk_view *view)
 
 void snk_zk_log_show(const char *text, snk_view *view)
 {
-    int64_t oldest_ms = snk_wall_us() / 1000 - SNK_INCIDENT_AGE_S * INT64_C(1000);
+    int64_t oldest_ms = snk_wall_us() / 1000 - (int64_t)SNK_INCIDENT_AGE_S * 1000;
     char line[LINE_SIZE];
     while (*text != '\0') {
         size_t length = strcspn(text, "\n");

@@ -120,7 +120,9 @@ static sneck_status show_each(snk_store *base, const snk_zk_reply *list, snk_vie
                               sneck_error *error)
 {
     snk_view *view = snk_view_new();
-    sneck_status status = view == NULL ? snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory") : snk_ok(error);
+    if (view == NULL)
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    sneck_status status = snk_ok(error);
     bool goes_on = true;
     for (size_t i = 0; i < list->count && goes_on && status == SNECK_OK; i++) {
         status = snk_zk_inspect(base, list->names[i], view, error);

@@ -8,7 +8,7 @@
 
 #define TIMEOUT_MS_DEFAULT 3000
 #define TIMEOUT_MS_MAX 3600000
-#define SESSION_MS_MAX (30 * 24 * 3600 * INT64_C(1000) / 2)
+#define SESSION_MS_MAX (INT64_C(30) * 24 * 3600 * 1000 / 2)
 #define PORT_DEFAULT 2181
 
 static sneck_status load_hosts(snk_zk_options *options, const snk_url *url, sneck_error *error)

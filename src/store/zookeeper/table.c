@@ -39,8 +39,7 @@ void snk_zk_table_deinit(snk_zk_table *table)
 {
     for (size_t i = 0; i < SNK_ZK_BUCKETS; i++) {
         snk_link *link = NULL;
-        while ((link = snk_list_first(&table->buckets[i])) != NULL) {
-            snk_list_remove(link);
+        while ((link = snk_list_take_first(&table->buckets[i])) != NULL) {
             snk_zk_claim_unref(claim_of(link));
         }
     }

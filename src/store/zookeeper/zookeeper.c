@@ -184,7 +184,7 @@ static void on_connected(void *context)
     (void)pthread_mutex_lock(&store->table.mutex);
     size_t room = store->table.count;
     (void)pthread_mutex_unlock(&store->table.mutex);
-    snk_zk_claim **claims = calloc(room + 1, sizeof *claims);
+    snk_zk_claim **claims = calloc(room + 1, sizeof(void *));
     if (claims == NULL)
         return; /* each of them looks on its own before long */
     tell(store, claims, snk_zk_table_choose(&store->table, waits, NULL, false, claims, room));

@@ -64,9 +64,14 @@ snk_zk_outcome snk_zk_make_folder(snk_zk_store *store, const char *folder, int64
 
 /* claims.c */
 void snk_zk_submit(snk_store *base, snk_call *call);
-/* The node of a claim, found by its id among all of its folder (of session `owner`; 0: of any): its path, to be freed. */
+typedef struct snk_zk_found {
+    char *path; /* to be freed; NULL: there is none */
+    struct Stat stat;
+    snk_zk_note note;
+} snk_zk_found;
+/* The node of a claim, found by its id among all of its folder (of session `owner`; 0: of any). */
 snk_zk_outcome snk_zk_locate(snk_zk_store *store, const char *folder, const snk_id *id, int64_t owner, int64_t until_ns,
-                             char **path_out, struct Stat *stat_out, snk_zk_note *note_out);
+                             snk_zk_found *found_out);
 
 /* janitor.c */
 bool snk_zk_janitor_start(snk_zk_store *store);

@@ -178,8 +178,8 @@ static void execute(kinds_world *world, kinds_request *request)
     if (request->is_tally)
         request->tallied = kinds_store_tally(&world->store, request->thing, &request->tally, now_ns, &news);
     else
-        kinds_store_execute(&world->store, request->thing, &request->grip, &request->send, now_ns, &request->answer,
-                            &news);
+        request->answer =
+            kinds_store_execute(&world->store, request->thing, &request->grip, &request->send, now_ns, &news);
     kinds_record(world, "executed", request->agent, request->thing,
                  request->is_tally ? (uint64_t)request->tallied.count : (uint64_t)request->answer.kind,
                  (uint64_t)(kinds_find_claim(world, id_of(request)) - world->claims));

@@ -232,24 +232,25 @@ static void release(kinds_store *store, kinds_thing thing, const snk_send *send,
         answer->kind = SNK_ANSWER_GONE;
 }
 
-void kinds_store_execute(kinds_store *store, kinds_thing thing, const snk_grip *grip, const snk_send *send,
-                         int64_t now_ns, snk_answer *answer_out, kinds_news *news_out)
+snk_answer kinds_store_execute(kinds_store *store, kinds_thing thing, const snk_grip *grip, const snk_send *send,
+                               int64_t now_ns, kinds_news *news_out)
 {
-    *answer_out = (snk_answer){ .kind = SNK_ANSWER_FAILED };
+    snk_answer answer = { .kind = SNK_ANSWER_FAILED };
     news_out->count = 0;
     settle(store, thing, now_ns, news_out);
     switch (send->ask) {
     case SNK_ASK_ACQUIRE:
-        acquire(store, thing, grip, send, now_ns, answer_out);
+        acquire(store, thing, grip, send, now_ns, &answer);
         break;
     case SNK_ASK_RENEW:
-        renew(store, thing, send, now_ns, answer_out);
+        renew(store, thing, send, now_ns, &answer);
         break;
     case SNK_ASK_RELEASE:
-        release(store, thing, send, now_ns, answer_out);
+        release(store, thing, send, now_ns, &answer);
         settle(store, thing, now_ns, news_out);
         break;
     }
+    return answer;
 }
 
 /* ---- Counts ---- */

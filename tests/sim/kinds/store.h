@@ -67,8 +67,8 @@ void kinds_store_clear(kinds_store *store);
 /* Index in the list, or its count. */
 uint32_t kinds_find(const kinds_entries *entries, const snk_id *claim);
 
-void kinds_store_execute(kinds_store *store, kinds_thing thing, const snk_grip *grip, const snk_send *send,
-                         int64_t now_ns, snk_answer *answer_out, kinds_news *news_out);
+snk_answer kinds_store_execute(kinds_store *store, kinds_thing thing, const snk_grip *grip, const snk_send *send,
+                               int64_t now_ns, kinds_news *news_out);
 
 snk_tallied kinds_store_tally(kinds_store *store, kinds_thing thing, const snk_tally *tally, int64_t now_ns,
                               kinds_news *news_out);
