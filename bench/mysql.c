@@ -151,7 +151,7 @@ static void compare(int threads, bool has_goal)
 {
     double raw[ROUNDS_MAX];
     double get_lock[ROUNDS_MAX];
-    double ours[ROUNDS_MAX];
+    double ours[ROUNDS_MAX] = { 0 };
     double ratio[ROUNDS_MAX];
     for (int i = 0; i < rounds; i++) {
         raw[i] = measure(work_raw, threads);

@@ -230,7 +230,7 @@ static void compare_pairs(int threads, bool has_goal)
     double raw[ROUNDS_MAX];
     double pipe[ROUNDS_MAX];
     double advisory[ROUNDS_MAX];
-    double ours[ROUNDS_MAX];
+    double ours[ROUNDS_MAX] = { 0 };
     double ratio[ROUNDS_MAX];
     char keys[32];
     (void)snprintf(keys, sizeof keys, "connections=%d", threads < 4 ? 4 : threads);
@@ -330,7 +330,7 @@ static double measure_turns(void (*turns)(void *), const char *keys)
 static void compare_turns(void)
 {
     double lease[ROUNDS_MAX];
-    double row[ROUNDS_MAX];
+    double row[ROUNDS_MAX] = { 0 };
     double advisory[ROUNDS_MAX];
     int count = rounds < 3 ? rounds : 3;
     for (int i = 0; i < count; i++) {

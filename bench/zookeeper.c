@@ -145,9 +145,9 @@ static double measure_ours(sneck_lock *lock)
 
 int main(int argc, char **argv)
 {
-    double raws[ROUNDS_MAX];
-    double ours[ROUNDS_MAX];
-    double ratios[ROUNDS_MAX];
+    double raws[ROUNDS_MAX] = { 0 };
+    double ours[ROUNDS_MAX] = { 0 };
+    double ratios[ROUNDS_MAX] = { 0 };
     char url[64];
     sneck_client *client = NULL;
     seconds = argc > 1 ? strtod(argv[1], NULL) : seconds;

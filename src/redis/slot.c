@@ -51,7 +51,7 @@ void snk_redis_slot_tags(uint32_t tags[])
     bool known[SNK_REDIS_SLOTS] = { false };
     size_t left = SNK_REDIS_SLOTS;
     for (uint32_t number = 0; left > 0; number++) {
-        char digits[10];
+        char digits[10] = { 0 };
         uint16_t slot = crc16(digits, digits_of(number, digits)) % SNK_REDIS_SLOTS;
         if (known[slot])
             continue;
