@@ -149,10 +149,10 @@ static double measure(void *(*work)(void *), int threads)
 
 static void compare(int threads, bool has_goal)
 {
-    double raw[ROUNDS_MAX];
-    double get_lock[ROUNDS_MAX];
+    double raw[ROUNDS_MAX] = { 0 };
+    double get_lock[ROUNDS_MAX] = { 0 };
     double ours[ROUNDS_MAX] = { 0 };
-    double ratio[ROUNDS_MAX];
+    double ratio[ROUNDS_MAX] = { 0 };
     for (int i = 0; i < rounds; i++) {
         raw[i] = measure(work_raw, threads);
         ours[i] = measure(work_ours, threads);

@@ -227,11 +227,11 @@ static double measure(void *(*work)(void *), int threads, const char *keys)
 
 static void compare_pairs(int threads, bool has_goal)
 {
-    double raw[ROUNDS_MAX];
-    double pipe[ROUNDS_MAX];
-    double advisory[ROUNDS_MAX];
+    double raw[ROUNDS_MAX] = { 0 };
+    double pipe[ROUNDS_MAX] = { 0 };
+    double advisory[ROUNDS_MAX] = { 0 };
     double ours[ROUNDS_MAX] = { 0 };
-    double ratio[ROUNDS_MAX];
+    double ratio[ROUNDS_MAX] = { 0 };
     char keys[32];
     (void)snprintf(keys, sizeof keys, "connections=%d", threads < 4 ? 4 : threads);
     for (int i = 0; i < rounds; i++) {
@@ -329,9 +329,9 @@ static double measure_turns(void (*turns)(void *), const char *keys)
 
 static void compare_turns(void)
 {
-    double lease[ROUNDS_MAX];
+    double lease[ROUNDS_MAX] = { 0 };
     double row[ROUNDS_MAX] = { 0 };
-    double advisory[ROUNDS_MAX];
+    double advisory[ROUNDS_MAX] = { 0 };
     int count = rounds < 3 ? rounds : 3;
     for (int i = 0; i < count; i++) {
         lease[i] = measure_turns(turns_ours, "mode=lease");
