@@ -155,7 +155,7 @@ static bool follow(snk_pg_store *store, const snk_send *send, uint64_t ticket, s
 static void ask_by_mode(snk_pg_store *store, const snk_claim *claim, snk_answer *answer)
 {
     if (store->options.locks_rows)
-        snk_pg_row_ask(store, claim, answer);
+        snk_sql_row_ask(&store->rows, claim, answer);
     else
         snk_pg_ask(store, claim, NULL, answer);
 }

@@ -30,7 +30,8 @@ static void close_store(snk_store *base)
 {
     snk_pg_store *store = snk_pg_store_of(base);
     snk_pg_ear_deinit(store);
-    snk_pg_rows_deinit(&store->rows);
+    snk_sql_rows_deinit(&store->rows);
+    snk_pg_pool_deinit(&store->row_pool);
     snk_pg_pool_deinit(&store->pool);
     snk_waiting_deinit(&store->waiting);
     snk_pg_target_unref(store->target);
@@ -50,7 +51,7 @@ static void abandon(snk_store *base)
     if (store->ear.stop_fd >= 0)
         (void)close(store->ear.stop_fd);
     snk_pg_pool_abandon(&store->pool);
-    snk_pg_pool_abandon(&store->rows.pool);
+    snk_pg_pool_abandon(&store->row_pool);
     free(store);
 }
 
@@ -115,7 +116,8 @@ static snk_pg_store *new_store(const snk_store_config *config)
 static sneck_status open_pools(snk_pg_store *store, sneck_error *error)
 {
     if (snk_pg_pool_init(&store->pool, store->target, store->options.where, store->options.connections) &&
-        snk_pg_rows_init(&store->rows, store->target, store->options.where))
+        snk_pg_pool_init(&store->row_pool, store->target, store->options.where, SNK_PG_ROWS_MAX) &&
+        snk_sql_rows_init(&store->rows, &snk_pg_row_ops, &store->base, store->prefix, store->retry_ns))
         return SNECK_OK;
     return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
 }

@@ -3,7 +3,7 @@
  *
  * Threads do their own I/O, on connections of a pool (pool.h). Waiters are woken by messages on a connection of their own
  * (wake.c), or look each retry_ns where that cannot be had. With mode=row each hold has the row of its lock in sneck_lock
- * locked, in an open transaction on a connection that is its own (rows.h).
+ * locked, in an open transaction on a connection that is its own (store/sql/rows.h).
  *
  * Locks, none of which is held while the server is asked or the client is told: pool.mutex, waiting.mutex, rows.mutex,
  * ear.mutex; leaves all of them.
@@ -23,7 +23,7 @@
 #include "store/store.h"
 #include "store/waiting.h"
 
-#define SNK_PG_RESOURCE_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
+#define SNK_PG_RESOURCE_SIZE SNK_SQL_RESOURCE_SIZE
 
 /* Whether messages to this client are heard. */
 typedef enum snk_pg_hearing {
@@ -57,7 +57,8 @@ typedef struct snk_pg_store {
     void *log_context;
 
     snk_pg_pool pool; /* for statements */
-    snk_pg_rows rows; /* mode=row */
+    snk_pg_pool row_pool; /* mode=row: for transactions, one a hold */
+    snk_sql_rows rows;    /* mode=row */
     snk_pg_ear ear;
     snk_waiting waiting;
     snk_bell bell;
