@@ -129,7 +129,7 @@ static sneck_status wait_for_signal(waiting *self, int64_t wait_ms, sneck_error 
         return status;
     snk_wait_hook hook = { .registered = release_levels, .context = self };
     pthread_cleanup_push(on_cancel, self);
-    status = snk_wait_acquire(self->claim, &self->claim->terms, wait_ms, &hook, error);
+    status = snk_wait_acquire(self->claim, &self->claim->terms, &(snk_asking){ .wait_ms = wait_ms }, &hook, error);
     pthread_cleanup_pop(0);
     return status;
 }
