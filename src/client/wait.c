@@ -23,6 +23,7 @@ typedef struct wait {
     const snk_wait_hook *hook; /* NULL: none, or called */
     snk_wait_record record;    /* of a thread, while it waits */
     bool is_recorded;
+    uint64_t asked; /* its number among the requests of threads */
 } wait;
 
 static bool is_registered(const snk_seek *seek)
@@ -184,7 +185,7 @@ static bool would_wait_for_ever(wait *self, sneck_error *deadlock)
     (void)pthread_mutex_unlock(&entry->mutex);
     if (decided)
         return false;
-    snk_waits_begin(&client->waits, &self->record, owner, entry);
+    snk_waits_begin(&client->waits, &self->record, owner, entry, self->asked);
     self->is_recorded = true;
     return snk_deadlock_find(client, &self->record, deadlock);
 }
@@ -212,6 +213,7 @@ static void give_up(wait *self, const sneck_error *deadlock)
 static void wait_until_decided(wait *self, snk_turn *turn)
 {
     self->until_ns = snk_wait_until_ns(self->asking->wait_ms);
+    self->asked = snk_waits_ask(&self->lock->client->waits);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &self->cancel_state);
     snk_perform(turn, NULL);
     sneck_error deadlock;
