@@ -207,8 +207,12 @@ sneck_status snk_single_tell_levels(sneck_lock *lock, sneck_error *error)
 /* A writer that reads already would wait for itself. */
 static sneck_status check_upgrade(sneck_lock *lock, sneck_error *error)
 {
-    if (!lock->is_write_side || snk_single_look(lock).levels > 0 ||
-        snk_readers_levels(lock->client, lock->entry->name, snk_lock_owner(lock)) == 0)
+    if (!lock->is_write_side)
+        return SNECK_OK;
+    snk_grip grip = snk_entry_grip(lock->entry);
+    unsigned writes = snk_single_look(lock).levels;
+    unsigned reads = writes > 0 ? 0 : snk_readers_levels(lock->client, lock->entry->name, snk_lock_owner(lock));
+    if (!snk_grip_waits_for_itself(&grip, reads, writes))
         return SNECK_OK;
     return snk_fail(error, SNECK_DEADLOCK, 0,
                     "the caller reads %.120s, and would wait for itself: release the read side first",
