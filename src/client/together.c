@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/forkmark.h"
 #include "client/agent.h"
 #include "client/errands.h"
 #include "client/perform.h"
