@@ -111,6 +111,16 @@ static int count_threads(void)
     return count;
 }
 
+/* A thread that was joined may be seen by the kernel for a moment longer. */
+static void expect_no_more_threads_than(int count)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (count_threads() > count) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
+}
+
 /* Each waits for the others to have been asked: one after the other, they would wait for ever. */
 static void test_members_of_several_stores_are_asked_at_once(void **state)
 {
@@ -133,7 +143,7 @@ static void test_members_of_several_stores_are_asked_at_once(void **state)
     (void)end_acquire(&self);
     assert_int_equal(self.result.status, SNECK_OK);
     expect_in_stores(&self, false);
-    assert_int_equal(count_threads(), threads);
+    expect_no_more_threads_than(threads);
     close_scene(&self);
 }
 
