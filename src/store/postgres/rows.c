@@ -111,8 +111,8 @@ static snk_sql_beat send_heartbeat(snk_store *base, snk_sql_row *row, sneck_erro
     if (snk_pg_look_result(&reply, error) == SNECK_OK)
         return SNK_SQL_BEAT_HEARD;
     /* An error that the server reports ends the transaction, though not the session. */
-    return row->is_late || (!reply.is_broken && !snk_pg_is_proof(reply.state)) ? SNK_SQL_BEAT_MISSED :
-                                                                                 SNK_SQL_BEAT_DEAD;
+    return row->is_late || (!reply.is_broken && !snk_pg_is_proof(reply.state)) ? SNK_SQL_BEAT_MISSED
+                                                                               : SNK_SQL_BEAT_DEAD;
 }
 
 static snk_sql_outcome release(snk_store *base, const snk_claim *claim, snk_sql_row *row, snk_sql_numbers *numbers,
