@@ -53,7 +53,7 @@ typedef struct snk_claim {
 } snk_claim;
 
 /*
- * One call to the store: `count` requests of the same kind (many only for renew), with an answer each. `done` is called
+ * One call to the store: `count` requests of the same kind, with an answer each. `done` is called
  * exactly once, when all answers are there: perhaps before submit returns, perhaps on another thread.
  */
 typedef struct snk_call {
@@ -79,6 +79,8 @@ typedef struct snk_store_traits {
     bool keeps_no_order; /* those who wait are served in any order, so `fair` fails with SNECK_UNSUPPORTED */
     bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
     unsigned modes;      /* what it can do: bits of snk_mode; a request for another one fails with SNECK_UNSUPPORTED */
+    unsigned
+        lanes; /* so many calls are answered at the same time, while one call of many requests is not; 0: no more than 1 */
     const char *modes_hint; /* what to do for the others; NULL: use another store */
     bool keeps_versions;    /* it has `version` */
 } snk_store_traits;
@@ -114,6 +116,9 @@ typedef struct snk_store_state {
 typedef struct snk_view snk_view;
 
 typedef bool (*snk_view_fn)(void *context, const snk_view *view);
+
+/* A node of a quorum; valid during the call. */
+typedef void (*snk_node_fn)(void *context, const sneck_node *node);
 
 typedef struct snk_store_ops {
     const char *scheme;
@@ -171,8 +176,10 @@ typedef struct snk_store_ops {
     void (*check)(snk_store *store, snk_call *call);
     /* Asks for a sign of life, and waits for it, for `timeout_ns` at most. NULL: there is no connection. */
     sneck_status (*probe)(snk_store *store, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
-    /* What is known of the connection without asking. NULL with `probe`. */
+    /* What is known of the connection without asking. Where there is `probe` there is this. */
     void (*describe)(snk_store *store, snk_store_state *state_out);
+    /* What is known of each node of a quorum without asking, but for `trouble`. NULL: it is none. */
+    void (*each_node)(snk_store *store, snk_node_fn callback, void *context);
     /* Gives the connection up, so that the next request makes another one. NULL with `probe`. */
     void (*reconnect)(snk_store *store);
     /* Frees everything; every call is done by then. */

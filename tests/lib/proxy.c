@@ -15,9 +15,11 @@
 
 typedef struct proxied {
     fault_proxy *proxy;
+    proxy_slot *slot;
     int client;
     int server;
     int number;
+    bool is_asked; /* a request went on since the last reply */
 } proxied;
 
 static void sleep_ms(int ms)
@@ -84,8 +86,12 @@ static bool pass_reply(proxied *pair, const char *data, size_t length)
 static bool pass_from_client(proxied *pair, char data[CHUNK])
 {
     ssize_t count = recv(pair->client, data, CHUNK, 0);
-    if (count > 0)
+    if (count > 0) {
+        pair->proxy->round_trips += !pair->is_asked;
+        pair->proxy->bytes += count;
+        pair->is_asked = true;
         return pass_request(pair, data, (size_t)count);
+    }
     if (count == 0)
         pair->proxy->ends++;
     else
@@ -96,6 +102,8 @@ static bool pass_from_client(proxied *pair, char data[CHUNK])
 static bool pass_from_server(proxied *pair, char data[CHUNK])
 {
     ssize_t count = recv(pair->server, data, CHUNK, 0);
+    pair->is_asked = false;
+    pair->proxy->bytes += count > 0 ? count : 0;
     return count > 0 && pass_reply(pair, data, (size_t)count);
 }
 
@@ -133,14 +141,41 @@ static void *serve(void *argument)
     }
     close(pair->client);
     close(pair->server);
+    pair->slot->is_over = true;
     free(pair);
     return NULL;
 }
 
-static void die(const char *why)
+static _Noreturn void die(const char *why)
 {
     (void)fprintf(stderr, "proxy: %s\n", why);
     abort();
+}
+
+/* One whose connection is over is used again: a test may make many in its time. */
+static proxy_slot *find_slot(fault_proxy *proxy)
+{
+    for (size_t i = 0; i < PROXY_CONNECTIONS_MAX; i++) {
+        proxy_slot *slot = &proxy->slots[i];
+        if (slot->taken && slot->is_over) {
+            pthread_join(slot->thread, NULL);
+            slot->taken = false;
+        }
+        if (!slot->taken)
+            return slot;
+    }
+    die("more connections at a time than it was made for");
+}
+
+static void serve_in_thread(fault_proxy *proxy, proxied *pair)
+{
+    proxy_slot *slot = find_slot(proxy);
+    pair->slot = slot;
+    slot->is_over = false;
+    if (pthread_create(&slot->thread, NULL, serve, pair) != 0)
+        die("no thread for a connection");
+    slot->taken = true;
+    proxy->connections++;
 }
 
 static void *accept_all(void *argument)
@@ -159,12 +194,8 @@ static void *accept_all(void *argument)
                 close(server);
             continue;
         }
-        if (proxy->connections == PROXY_CONNECTIONS_MAX)
-            die("more connections than it was made for");
         *pair = (proxied){ .proxy = proxy, .client = client, .server = server, .number = proxy->connections };
-        if (pthread_create(&proxy->threads[proxy->connections], NULL, serve, pair) != 0)
-            die("no thread for a connection");
-        proxy->connections++;
+        serve_in_thread(proxy, pair);
     }
     return NULL;
 }
@@ -188,8 +219,9 @@ void proxy_stop(fault_proxy *proxy)
 {
     proxy->stopping = true;
     pthread_join(proxy->thread, NULL);
-    for (int i = 0; i < proxy->connections; i++)
-        pthread_join(proxy->threads[i], NULL);
+    for (size_t i = 0; i < PROXY_CONNECTIONS_MAX; i++)
+        if (proxy->slots[i].taken)
+            pthread_join(proxy->slots[i].thread, NULL);
     close(proxy->listen_fd);
 }
 
