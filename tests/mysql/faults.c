@@ -3,6 +3,7 @@
 
 #include <mysqld_error.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -173,18 +174,34 @@ static void test_the_documented_user_can_call_and_touch_nothing(void **state)
     mysql_close(program);
 }
 
+static void note_polling(void *context, sneck_log_level level, const char *text)
+{
+    (void)level;
+    if (strstr(text, "event=polling") != NULL)
+        atomic_store((_Atomic bool *)context, true);
+}
+
 /* Whoever set the tables up may not end statements of others: nobody is told, and those who wait look for themselves. */
 static void test_without_the_right_to_call_sessions_those_who_wait_look(void **state)
 {
     mysql_bed *bed = *state;
     sneck_error error;
     mysql_bed_do(bed, "REVOKE CONNECTION ADMIN ON *.* FROM sneck_owner");
-    sneck_client *clients[2] = { open_at(bed->server.port, NULL, 60000), open_at(bed->server.port, NULL, 60000) };
+    _Atomic bool polls = false;
+    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
+    options.lease_ms = 60000;
+    options.log = note_polling;
+    options.log_context = &polls;
+    sneck_client *clients[2] = { open_at(bed->server.port, NULL, 60000), NULL };
+    EXPECT(SNECK_OK, sneck_open(mysql_bed_url(bed, NULL), &options, &clients[1], &error));
     sneck_lock *lock = test_mutex(clients[0], "a", NULL);
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     test_waiter self;
     test_waiter_start(&self, test_mutex(clients[1], "a", NULL), TEST_PATIENCE_MS);
     mysql_bed_await(bed, "SELECT COUNT(*) FROM sneck_queue", 1);
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (!atomic_load(&polls)) /* and it says so */
+        assert_true(test_now_ms() < limit_ms);
     int64_t released_ms = test_now_ms();
     EXPECT(SNECK_OK, sneck_release(lock, &error));
     test_waiter_join(&self);
