@@ -19,7 +19,8 @@
 static void await_watch(const zookeeper_server *server)
 {
     int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
-    while (strstr(zookeeper_server_ask(server, "wchp"), "/a/lock-") == NULL)
+    const char *count = NULL;
+    while ((count = strstr(zookeeper_server_ask(server, "mntr"), "zk_watch_count\t")) == NULL || count[15] == '0')
         assert_true(test_now_ms() < limit_ms);
 }
 
