@@ -160,6 +160,15 @@ void snk_my_conn_query(snk_my_conn *conn, const char *where, const char *text, s
         take_result(conn, where, reply);
 }
 
+void snk_my_conn_read(snk_my_conn *conn, const char *where, bool was_sent, snk_my_reply *reply)
+{
+    *reply = (snk_my_reply){ .outcome = SNK_SQL_FAILED };
+    if (!was_sent || mysql_read_query_result(conn->my) != 0)
+        note_error(conn, where, reply);
+    else
+        take_result(conn, where, reply);
+}
+
 void snk_my_conn_next(snk_my_conn *conn, const char *where, snk_my_reply *reply)
 {
     if (reply->outcome != SNK_SQL_ANSWERED)

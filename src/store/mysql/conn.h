@@ -31,6 +31,8 @@ bool snk_my_conn_is_alive(const snk_my_conn *conn);
 
 /* Runs one statement and awaits its end. Clear the reply. */
 void snk_my_conn_query(snk_my_conn *conn, const char *where, const char *text, size_t length, snk_my_reply *reply);
+/* Reads the answer to a statement that was sent by mysql_send_query (with whose failure, if it failed). */
+void snk_my_conn_read(snk_my_conn *conn, const char *where, bool was_sent, snk_my_reply *reply);
 /*
  * The answer to the next of several statements that were sent in one text; `reply` is that of the one before, and stays as
  * it is when that one was not answered: the server stops at the first error, so the rest did not happen or nobody knows.

@@ -46,6 +46,9 @@ static const snk_store_ops mysql_ops = {
     .break_hold = snk_my_break,
     .tally = snk_my_tally,
     .version = snk_my_version,
+    .probe = snk_my_probe,
+    .describe = snk_my_describe,
+    .reconnect = snk_my_reconnect,
     .close = close_store,
     .abandon = abandon,
 };
@@ -53,7 +56,7 @@ static const snk_store_ops mysql_ops = {
 static snk_my_store *new_store(const snk_store_config *config)
 {
     snk_my_store *store = calloc(1, sizeof *store);
-    if (store == NULL || !snk_my_pool_init(&store->pool, &store->options)) {
+    if (store == NULL || !snk_my_pool_init(&store->pool, &store->options, &store->link)) {
         free(store);
         return NULL;
     }
@@ -67,6 +70,7 @@ static snk_my_store *new_store(const snk_store_config *config)
     store->identity = config->identity;
     (void)snk_copy_text(store->prefix, sizeof store->prefix, config->prefix);
     store->retry_ns = config->retry_ns > 0 ? config->retry_ns : SNK_RETRY_MS_DEFAULT * SNK_NS_PER_MS;
+    snk_sql_link_init(&store->link, config);
     store->bell.news = config->news;
     store->bell.news_context = config->news_context;
     return store;

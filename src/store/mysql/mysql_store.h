@@ -31,6 +31,7 @@ typedef struct snk_my_store {
     snk_my_options options;
     int64_t retry_ns;
 
+    snk_sql_link link;
     snk_my_pool pool;
     snk_bell bell;                /* never rung: those who wait sleep on it until they look */
     _Atomic int64_t queued_at_ns; /* when a claim was last found to wait */
@@ -87,5 +88,10 @@ sneck_status snk_my_version(snk_store *base, const char *name, const uint64_t *e
 sneck_status snk_my_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);
 sneck_status snk_my_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context, sneck_error *error);
 sneck_status snk_my_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error);
+
+/* probe.c */
+sneck_status snk_my_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
+void snk_my_describe(snk_store *base, snk_store_state *state_out);
+void snk_my_reconnect(snk_store *base);
 
 #endif

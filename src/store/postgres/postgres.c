@@ -63,6 +63,9 @@ static const snk_store_ops postgres_ops = {
     .break_hold = snk_pg_break,
     .tally = snk_pg_tally,
     .version = snk_pg_version,
+    .probe = snk_pg_probe,
+    .describe = snk_pg_describe,
+    .reconnect = snk_pg_reconnect,
     .close = close_store,
     .abandon = abandon,
 };
@@ -78,6 +81,9 @@ static void limit_to_rows(snk_pg_store *store)
         .list = snk_pg_list,
         .break_hold = snk_pg_break,
         .version = snk_pg_version,
+        .probe = snk_pg_probe,
+        .describe = snk_pg_describe,
+        .reconnect = snk_pg_reconnect,
         .close = close_store,
         .abandon = abandon,
     };
@@ -108,6 +114,7 @@ static snk_pg_store *new_store(const snk_store_config *config)
     store->bell.news_context = config->news_context;
     store->log = config->log;
     store->log_context = config->log_context;
+    snk_sql_link_init(&store->link, config);
     snk_pg_ear_init(&store->ear);
     return store;
 }
@@ -115,8 +122,10 @@ static snk_pg_store *new_store(const snk_store_config *config)
 static sneck_status open_pools(snk_pg_store *store, sneck_error *error)
 {
     if (snk_pg_pool_init(&store->pool, store->target, store->options.where, store->options.connections) &&
-        snk_pg_rows_init(&store->rows, store->target, store->options.where))
+        snk_pg_rows_init(&store->rows, store->target, store->options.where)) {
+        store->pool.link = &store->link;
         return SNECK_OK;
+    }
     return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
 }
 
