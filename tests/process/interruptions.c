@@ -216,6 +216,8 @@ static void report(const uint32_t losses[HARM_COUNT], uint32_t rounds)
 static void test_nobody_says_held_after_the_deadline_whatever_is_interrupted(void **state)
 {
     (void)state;
+    if (TEST_HAS_TSAN)
+        test_skip("ThreadSanitizer allows no threads after fork()");
     redis_server server = { .pid = 0 };
     fault_proxy proxy;
     pid_t pids[HOLDERS];
