@@ -28,6 +28,8 @@ void fleet_start_replicated(redis_fleet *fleet, size_t replicas);
 void fleet_start_sentinels(redis_fleet *fleet, const char *lines);
 /* Three masters with a third of the slots each, and `replicas` (0 or 3) replicas, the i-th of the i-th. */
 void fleet_start_cluster(redis_fleet *fleet, size_t replicas);
+/* A cluster of so many masters that share the slots. */
+void fleet_start_masters(redis_fleet *fleet, size_t masters);
 void fleet_stop(redis_fleet *fleet);
 
 /* The server that says it is the master, among those that run; waits for it. Its number. */
