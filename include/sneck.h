@@ -305,9 +305,11 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_write_lock(sneck_client *client, c
 #define SNECK_MULTI_MAX 256
 
 /*
- * Several locks as one, of any kind and of any clients: all or none. They are taken in one order, by store and name, so
- * that two callers cannot wait for each other; those of one client that are free are had by one call to the store. The
- * handles are borrowed: free them after the multi-lock, and after those who use it are done.
+ * Several locks as one, of any kind and of any clients: all or none. They are waited for in one order, by store and name,
+ * so that two callers cannot wait for each other; those that are free are asked for at once, of each store by one call,
+ * and stores in parallel. A store that does not answer is waited for as long as its own limit says, and then what the
+ * others gave is given back. The handles are borrowed: free them after the multi-lock, and after those who use it are
+ * done.
  *
  * It is held while all of them are: the loss of one is the loss of all. sneck_token is that of the first one in that
  * order, sneck_remaining_ms the shortest, sneck_lost_fd readable as soon as one is lost. A release gives all back; its
@@ -544,14 +546,15 @@ SNECK_API void sneck_condition_free(sneck_condition *condition);
  * SNECK_TIMEOUT    not signalled in time; the lock is held (taking it again may have needed longer)
  * SNECK_CANCELED   the wait was interrupted by sneck_condition_interrupt; the lock is held
  * SNECK_NOT_OWNER  the caller does not hold the lock
- * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  sneck_is_held says whether the lock is held
+ * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  sneck_is_held says whether the lock is held; a signal that came is
+ *                  the next one's
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms,
                                                              sneck_error *error);
 
 /*
  * Wakes the one who has waited longest, in whatever process; or all who wait now. With nobody waiting nothing happens. A
- * signal whose receiver dies before it has the lock again goes to the next one who waits. The caller should hold the
+ * signal whose receiver dies, or fails, before it has the lock again goes to the next one who waits. The caller should hold the
  * lock, and need not.
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_signal(sneck_condition *condition, sneck_error *error);

@@ -71,6 +71,9 @@
 #define SNK_FLAPPING_NS (60 * SNK_NS_PER_S)
 
 #define SNK_RENEW_BATCH_MAX 256
+/* Several locks at once: of one call to a store, and threads that ask stores in parallel beside the caller's. */
+#define SNK_TOGETHER_MAX 64
+#define SNK_TOGETHER_THREADS_MAX 16
 #define SNK_EVENTS_QUEUED_MAX 1024
 #define SNK_LOG_LINES_MAX 256
 /* Callbacks that run at the same time at most, and how long one may take before others do not wait for it. */

@@ -1,7 +1,8 @@
 /*
  * Conditions. Whoever waits has a claim in the condition's queue before it gives the lock up, so that no signal of
  * somebody who holds the lock can be missed. A signal is granted to the first claim of the queue; it is used up when
- * its receiver has the lock again, and goes to the next one if the receiver dies, or gives up, before that.
+ * its receiver has the lock again, and goes to the next one if the receiver dies, gives up or cannot have the lock again
+ * before that.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +130,7 @@ static sneck_status wait_for_signal(waiting *self, int64_t wait_ms, sneck_error 
         return status;
     snk_wait_hook hook = { .registered = release_levels, .context = self };
     pthread_cleanup_push(on_cancel, self);
-    status = snk_wait_acquire(self->claim, &self->claim->terms, wait_ms, &hook, error);
+    status = snk_wait_acquire(self->claim, &self->claim->terms, &(snk_asking){ .wait_ms = wait_ms }, &hook, error);
     pthread_cleanup_pop(0);
     return status;
 }
@@ -167,10 +168,9 @@ sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms, s
         return status;
     self.claim->tag = condition;
     status = wait_for_signal(&self, wait_ms, error);
-    bool signalled = status == SNECK_OK;
     status = take_lock_again(&self, status, error);
-    /* Used up only now: until here the signal would have gone to somebody else, had this process died. */
-    if (signalled)
+    /* Used up only now, with the lock in hand: else it goes to somebody else. */
+    if (status == SNECK_OK)
         snk_claim_retire(self.claim);
     else
         sneck_lock_free(self.claim);

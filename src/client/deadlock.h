@@ -6,6 +6,7 @@
 #define SNK_CLIENT_DEADLOCK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,20 +18,24 @@
 typedef struct snk_wait_record {
     snk_link link;    /* under waits.mutex, as is the rest */
     uint64_t owner;   /* the thread */
-    uint64_t number;  /* higher than that of every wait that began before */
+    uint64_t number;  /* higher than that of every wait that was entered before */
+    uint64_t asked;   /* higher than that of every wait whose request left before */
     snk_entry *entry; /* what it waits for; in use while it waits */
 } snk_wait_record;
 
 typedef struct snk_waits {
     pthread_mutex_t mutex; /* a leaf */
     uint64_t count;        /* waits so far; under mutex */
+    _Atomic uint64_t asks; /* requests of threads so far, each of which may become a wait */
     snk_list list;         /* of snk_wait_record; under mutex */
 } snk_waits;
 
 void snk_waits_init(snk_waits *waits);
 void snk_waits_deinit(snk_waits *waits);
 
-void snk_waits_begin(snk_waits *waits, snk_wait_record *record, uint64_t owner, snk_entry *entry);
+/* Before the request leaves: the number for snk_wait_record.asked. */
+uint64_t snk_waits_ask(snk_waits *waits);
+void snk_waits_begin(snk_waits *waits, snk_wait_record *record, uint64_t owner, snk_entry *entry, uint64_t asked);
 void snk_waits_end(snk_waits *waits, snk_wait_record *record);
 
 /* True when this wait closes a cycle and began last of all in it; then the error says how it goes round. */

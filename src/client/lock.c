@@ -96,7 +96,7 @@ static sneck_status check_acquire(const sneck_lock *lock, int64_t wait_ms, sneck
 sneck_status sneck_acquire(sneck_lock *lock, int64_t wait_ms, sneck_error *error)
 {
     sneck_status status = check_acquire(lock, wait_ms, error);
-    return status == SNECK_OK ? lock->ops->acquire(lock, wait_ms, 0, error) : status;
+    return status == SNECK_OK ? lock->ops->acquire(lock, &(snk_asking){ .wait_ms = wait_ms }, error) : status;
 }
 
 sneck_status sneck_acquire_for(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
@@ -104,16 +104,20 @@ sneck_status sneck_acquire_for(sneck_lock *lock, int64_t wait_ms, int64_t lease_
     sneck_status status = check_acquire(lock, wait_ms, error);
     if (status == SNECK_OK)
         status = snk_lease_check(lease_ms, error);
-    return status == SNECK_OK ? lock->ops->acquire(lock, wait_ms, lease_ms, error) : status;
+    snk_asking asking = { .wait_ms = wait_ms, .lease_ms = lease_ms };
+    return status == SNECK_OK ? lock->ops->acquire(lock, &asking, error) : status;
+}
+
+sneck_status snk_lock_check_release(const sneck_lock *lock, sneck_error *error)
+{
+    if (lock != NULL && lock->client != NULL && snk_forkmark_is_child(&lock->client->fork))
+        return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
+    return snk_lock_check(lock, error);
 }
 
 sneck_status sneck_release(sneck_lock *lock, sneck_error *error)
 {
-    if (lock == NULL)
-        return snk_lock_check(lock, error);
-    if (lock->client != NULL && snk_forkmark_is_child(&lock->client->fork))
-        return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
-    sneck_status status = snk_lock_check(lock, error);
+    sneck_status status = snk_lock_check_release(lock, error);
     return status == SNECK_OK ? lock->ops->release(lock, error) : status;
 }
 

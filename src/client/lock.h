@@ -9,11 +9,13 @@
 #ifndef SNK_CLIENT_LOCK_H
 #define SNK_CLIENT_LOCK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/ids.h"
 #include "client/client.h"
+#include "client/turn.h"
 #include "client/why.h"
 #include "engine/claim.h"
 #include "sneck.h"
@@ -26,12 +28,26 @@ typedef struct snk_possession {
     int64_t remaining_ns;
 } snk_possession;
 
+/* How somebody asks for a lock. */
+typedef struct snk_asking {
+    int64_t wait_ms;
+    int64_t lease_ms;                   /* 0: as the handle was made; else the hold lasts so long and is not renewed */
+    const _Atomic uint32_t *interrupts; /* NULL: none; when it is no longer `interrupts_seen`, the wait is over */
+    uint32_t interrupts_seen;
+} snk_asking;
+
 /* Arguments were checked. */
 typedef struct snk_lock_ops {
     /* As snk_lock_check, for a handle without a client of its own. */
     sneck_status (*check)(const sneck_lock *lock, sneck_error *error);
-    /* `lease_ms` 0: as the handle was made; else the hold lasts so long and is not renewed. */
-    sneck_status (*acquire)(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms, sneck_error *error);
+    sneck_status (*acquire)(sneck_lock *lock, const snk_asking *asking, sneck_error *error);
+    /*
+     * For whoever asks the store on its own, or with other locks (together.c): the handle on one entry by which the
+     * calling thread acquires, or releases. With SNECK_OK `settle` must follow, when the answer was taken to the machine.
+     * Not of several locks.
+     */
+    sneck_status (*single)(sneck_lock *lock, bool acquires, sneck_lock **single_out, sneck_error *error);
+    void (*settle)(sneck_lock *lock);
     sneck_status (*release)(sneck_lock *lock, sneck_error *error);
     sneck_status (*extend)(sneck_lock *lock, int64_t lease_ms, sneck_error *error);
     void (*interrupt)(sneck_lock *lock);
@@ -72,6 +88,9 @@ static inline bool snk_lock_is_of_thread(const sneck_lock *lock)
 /* SNECK_INVALID when `lock` is NULL, belongs to the parent of a fork(), or its client is closed. */
 sneck_status snk_lock_check(const sneck_lock *lock, sneck_error *error);
 
+/* The same for who gives a lock back: SNECK_NOT_OWNER in a child of fork(). */
+sneck_status snk_lock_check_release(const sneck_lock *lock, sneck_error *error);
+
 /* The name of a lock that is one lock. */
 const char *snk_lock_name(const sneck_lock *lock);
 
@@ -85,6 +104,19 @@ sneck_status snk_single_new(sneck_client *client, const char *name, const snk_en
                             const sneck_lock_options *options, sneck_lock **lock_out, sneck_error *error);
 /* A number for a handle that owns for itself. */
 uint64_t snk_single_draw_owner(sneck_client *client);
+
+/* What a hold is asked for with; `lease_ms` as in snk_asking. */
+snk_terms snk_single_terms(const sneck_lock *lock, int64_t lease_ms);
+/*
+ * The turn in which one level is given back. True: something is to be sent, and the client's gate was entered for it;
+ * otherwise turn.actions.release is the result.
+ */
+bool snk_single_begin_release(sneck_lock *lock, uint64_t owner, snk_turn *turn);
+/*
+ * For a store that shows how often the owner has the lock: tells it, by a renewal. If the store cannot be asked, the
+ * level stands all the same, and the next one sets the count right. SNECK_LOST: the store no longer has the claim.
+ */
+sneck_status snk_single_tell_levels(sneck_lock *lock, sneck_error *error);
 
 /* What the owner of the handle has. */
 snk_possession snk_single_look(const sneck_lock *lock);

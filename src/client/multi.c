@@ -1,7 +1,7 @@
 /*
- * Several locks as one. They are taken in one order, by store and name, so that two callers who want the same ones
- * cannot wait for each other. First all of one client are tried at once; if one is busy, those that were had are given
- * back, and then one after the other is waited for.
+ * Several locks as one. They are waited for in one order, by store and name, so that two callers who want the same ones
+ * cannot wait for each other. First all of them are tried at once, whatever stores they are in; if one is busy, those
+ * behind it are given back, and it is waited for with only those before it held. Then the rest is tried again.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,9 @@
 
 typedef struct multi {
     sneck_lock base;
-    pthread_mutex_t mutex; /* of lost_fd; a leaf */
-    int lost_fd;           /* an epoll of the members' descriptors; owned; -1: not made yet */
+    pthread_mutex_t mutex;       /* of lost_fd; a leaf */
+    int lost_fd;                 /* an epoll of the members' descriptors; owned; -1: not made yet */
+    _Atomic uint32_t interrupts; /* so far */
     bool owns_members;
     size_t count;
     sneck_lock *members[]; /* in the order in which they are taken */
@@ -32,102 +33,165 @@ static multi *multi_of(const sneck_lock *lock)
 
 /* ---- Acquire and release ---- */
 
-/* Gives back, last first, what was taken; of several troubles a loss counts most. */
+/* Gives members back; of several troubles a loss counts most. */
 static sneck_status release_members(multi *self, size_t count, sneck_error *error)
 {
-    sneck_status worst = SNECK_OK;
-    (void)snk_ok(error);
-    for (size_t i = count; i > 0; i--) {
-        sneck_error released;
-        sneck_status status = sneck_release(self->members[i - 1], &released);
-        if (status != SNECK_OK && (worst == SNECK_OK || status == SNECK_LOST)) {
-            worst = status;
-            (void)snk_fail_as(error, &released);
+    sneck_error results[SNK_TOGETHER_MAX];
+    sneck_status worst = snk_ok(error);
+    while (count > 0) {
+        size_t some = count < SNK_TOGETHER_MAX ? count : SNK_TOGETHER_MAX;
+        count -= some;
+        snk_release_together(&self->members[count], some, results);
+        for (size_t i = 0; i < some; i++) {
+            if (worst == SNECK_OK || (results[i].status == SNECK_LOST && worst != SNECK_LOST))
+                worst = snk_fail_as(error, &results[i]);
         }
     }
     return worst;
 }
 
-static bool can_be_tried_together(const multi *self)
-{
-    for (size_t i = 0; i < self->count; i++) {
-        const sneck_lock *member = self->members[i];
-        if (member->entry == NULL || member->is_write_side || member->client != self->members[0]->client)
-            return false;
-        /* Two handles of one lock: the second is another level of the first, so it comes after it. */
-        if (i > 0 && member->entry == self->members[i - 1]->entry)
-            return false;
-    }
-    return self->count <= SNK_TOGETHER_MAX && !self->members[0]->client->counts_levels;
-}
-
-/* SNECK_OK: all; else none, and the first trouble. */
-static sneck_status try_together(multi *self, sneck_error *error)
-{
-    sneck_error results[SNK_TOGETHER_MAX];
-    sneck_error trouble = { .status = SNECK_OK };
-    snk_try_together(self->members, self->count, results);
-    for (size_t i = 0; i < self->count && trouble.status == SNECK_OK; i++)
-        trouble = results[i];
-    if (trouble.status == SNECK_OK)
-        return snk_ok(error);
-    for (size_t i = self->count; i > 0; i--) {
-        if (results[i - 1].status == SNECK_OK)
-            (void)sneck_release(self->members[i - 1], NULL);
-    }
-    return snk_fail_as(error, &trouble);
-}
-
+/* An acquire of all members. */
 typedef struct taking {
     multi *self;
-    size_t taken;
+    snk_asking asking;
+    int64_t until_ns;
+    size_t taken; /* of the members, in their order */
+    size_t pause; /* so many are taken one by one before the rest is tried again */
+    sneck_status status;
 } taking;
 
-static void give_back_when_cancelled(void *argument)
+static void give_back(void *argument)
 {
-    taking *cancelled = argument;
-    (void)release_members(cancelled->self, cancelled->taken, NULL);
+    taking *progress = argument;
+    if (progress->taken > 0)
+        (void)release_members(progress->self, progress->taken, NULL);
 }
 
-static int64_t left_ms(int64_t wait_ms, int64_t until_ns)
+static bool is_same_thing(const sneck_lock *one, const sneck_lock *other)
 {
-    if (wait_ms <= 0 || until_ns == SNK_NEVER_NS)
+    return one->client == other->client && strcmp(snk_lock_name(one), snk_lock_name(other)) == 0;
+}
+
+/* How many of the members that are left are tried at once: another handle of one lock comes after the first. */
+static size_t count_to_try(const taking *progress)
+{
+    const multi *self = progress->self;
+    size_t end = progress->taken + 1;
+    while (end < self->count && end - progress->taken < SNK_TOGETHER_MAX &&
+           !is_same_thing(self->members[end], self->members[end - 1]))
+        end++;
+    return end - progress->taken;
+}
+
+static bool is_trouble(const sneck_error *result)
+{
+    return result->status != SNECK_OK && result->status != SNECK_BUSY;
+}
+
+/*
+ * Tries those that are left at once, and keeps what it gets before the first that is busy. SNECK_BUSY: there is such a
+ * one. Whatever else is wrong with one of them counts more, since it is in the way of all.
+ */
+static sneck_status try_rest(taking *progress, sneck_error *error)
+{
+    multi *self = progress->self;
+    sneck_error results[SNK_TOGETHER_MAX];
+    size_t first = progress->taken;
+    size_t count = count_to_try(progress);
+    snk_try_together(&self->members[first], count, progress->asking.lease_ms, results);
+    size_t kept = 0;
+    size_t worst = 0;
+    while (kept < count && results[kept].status == SNECK_OK)
+        kept++;
+    worst = kept;
+    for (size_t i = kept; i < count && !is_trouble(&results[worst]); i++)
+        if (is_trouble(&results[i]))
+            worst = i;
+    sneck_lock *back[SNK_TOGETHER_MAX];
+    size_t back_count = 0;
+    for (size_t i = kept; i < count; i++)
+        if (results[i].status == SNECK_OK)
+            back[back_count++] = self->members[first + i];
+    progress->taken += kept;
+    sneck_status status = kept == count ? snk_ok(error) : snk_fail_as(error, &results[worst]);
+    if (back_count > 0)
+        snk_release_together(back, back_count, results);
+    return status;
+}
+
+static int64_t left_ms(const taking *progress)
+{
+    int64_t wait_ms = progress->asking.wait_ms;
+    if (wait_ms <= 0 || progress->until_ns == SNK_NEVER_NS)
         return wait_ms;
-    int64_t left_ns = until_ns - snk_now_ns();
+    int64_t left_ns = progress->until_ns - snk_now_ns();
     /* Whoever has no time left still takes what is free, as it would have with more of it. */
     return left_ns > 0 ? (left_ns + SNK_NS_PER_MS - 1) / SNK_NS_PER_MS : 0;
 }
 
-static sneck_status take_one_by_one(multi *self, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
+static sneck_status wait_for_next(taking *progress, sneck_error *error)
 {
-    sneck_status status = snk_ok(error);
-    int64_t until_ns = snk_wait_until_ns(wait_ms);
-    taking progress = { .self = self };
-    pthread_cleanup_push(give_back_when_cancelled, &progress);
-    for (size_t i = 0; i < self->count && status == SNECK_OK; i++) {
-        sneck_lock *member = self->members[i];
-        status = member->ops->acquire(member, left_ms(wait_ms, until_ns), lease_ms, error);
-        if (status == SNECK_OK)
-            progress.taken++;
-    }
-    pthread_cleanup_pop(0);
+    sneck_lock *member = progress->self->members[progress->taken];
+    snk_asking asking = progress->asking;
+    asking.wait_ms = left_ms(progress);
+    sneck_status status = member->ops->acquire(member, &asking, error);
     if (status == SNECK_OK)
-        return status;
-    (void)release_members(self, progress.taken, NULL);
-    if (status == SNECK_BUSY && wait_ms > 0)
-        return snk_fail(error, SNECK_TIMEOUT, 0, "one of %zu locks could not be had in time", self->count);
+        progress->taken++;
+    else if (status == SNECK_BUSY && progress->asking.wait_ms != 0)
+        status = snk_fail(error, SNECK_TIMEOUT, 0, "one of %zu locks could not be had in time", progress->self->count);
     return status;
 }
 
-static sneck_status acquire(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
+static bool was_interrupted(const taking *progress)
+{
+    const snk_asking *asking = &progress->asking;
+    return atomic_load_explicit(asking->interrupts, memory_order_relaxed) != asking->interrupts_seen;
+}
+
+/*
+ * One round: what is left is tried, then waited for a while one by one. That while gets longer, because a try that fails
+ * may have taken and given back a lot, and where many are busy there would be many of those.
+ */
+static sneck_status take_some(taking *progress, sneck_error *error)
+{
+    const multi *self = progress->self;
+    bool is_last = progress->taken + 1 == self->count;
+    sneck_status status = is_last ? SNECK_BUSY : try_rest(progress, error);
+    if (status != SNECK_BUSY)
+        return status;
+    if (!is_last && progress->asking.wait_ms == 0)
+        return status;
+    if (was_interrupted(progress))
+        return snk_fail(error, SNECK_CANCELED, 0, "the wait was interrupted");
+    size_t until = progress->taken + progress->pause;
+    status = SNECK_OK;
+    while (progress->taken < self->count && progress->taken < until && status == SNECK_OK)
+        status = wait_for_next(progress, error);
+    progress->pause *= 2;
+    return status;
+}
+
+static void take_all(taking *progress, sneck_error *error)
+{
+    while (progress->taken < progress->self->count && progress->status == SNECK_OK)
+        progress->status = take_some(progress, error);
+    if (progress->status == SNECK_OK)
+        (void)snk_ok(error);
+}
+
+static sneck_status acquire(sneck_lock *lock, const snk_asking *asking, sneck_error *error)
 {
     multi *self = multi_of(lock);
-    if (lease_ms == 0 && can_be_tried_together(self)) {
-        sneck_status status = try_together(self, error);
-        if (status != SNECK_BUSY || wait_ms == 0)
-            return status;
-    }
-    return take_one_by_one(self, wait_ms, lease_ms, error);
+    taking progress = { .self = self, .asking = *asking, .pause = 1, .status = SNECK_OK };
+    progress.until_ns = snk_wait_until_ns(asking->wait_ms);
+    progress.asking.interrupts = &self->interrupts;
+    progress.asking.interrupts_seen = atomic_load_explicit(&self->interrupts, memory_order_relaxed);
+    pthread_cleanup_push(give_back, &progress);
+    take_all(&progress, error);
+    pthread_cleanup_pop(0);
+    if (progress.status != SNECK_OK)
+        give_back(&progress);
+    return progress.status;
 }
 
 static sneck_status release(sneck_lock *lock, sneck_error *error)
@@ -148,6 +212,8 @@ static sneck_status extend(sneck_lock *lock, int64_t lease_ms, sneck_error *erro
 static void interrupt(sneck_lock *lock)
 {
     multi *self = multi_of(lock);
+    /* First: whoever begins to wait for a member from here on sees it (wait.c). */
+    (void)atomic_fetch_add_explicit(&self->interrupts, 1, memory_order_relaxed);
     for (size_t i = 0; i < self->count; i++)
         sneck_interrupt(self->members[i]);
 }
@@ -233,13 +299,23 @@ static const snk_lock_ops multi_ops = {
     .free = free_multi,
 };
 
-/* By store, then by name. */
+static bool is_read_side(const sneck_lock *lock)
+{
+    return lock->entry == NULL || lock->entry->key.mode == SNK_MODE_SHARED;
+}
+
+/* By store, then by name. What is of one client is together, and whoever writes may read as well, but not the other way. */
 static int compare(const void *a, const void *b)
 {
     const sneck_lock *one = *(sneck_lock *const *)a;
     const sneck_lock *other = *(sneck_lock *const *)b;
-    int by_store = strcmp(one->client->store_text, other->client->store_text);
-    return by_store != 0 ? by_store : strcmp(snk_lock_name(one), snk_lock_name(other));
+    int order = strcmp(one->client->store_text, other->client->store_text);
+    if (order == 0)
+        order = strcmp(snk_lock_name(one), snk_lock_name(other));
+    if (order == 0)
+        order =
+            ((uintptr_t)one->client > (uintptr_t)other->client) - ((uintptr_t)one->client < (uintptr_t)other->client);
+    return order != 0 ? order : (int)is_read_side(one) - (int)is_read_side(other);
 }
 
 static size_t count_of(const sneck_lock *lock)

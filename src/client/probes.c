@@ -3,6 +3,11 @@
 #ifdef SNK_HAVE_SDT
 #include <sys/sdt.h>
 
+#ifdef __clang__
+/* The macros of sdt.h leave "..." empty, and clang charges that to those who use them. */
+#pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#endif
+
 void snk_probe_note(const snk_entry *entry, const snk_note *note)
 {
     const char *name = entry->name;

@@ -125,37 +125,7 @@ const char *snk_readers_name(const sneck_lock *lock)
 
 /* ---- Operations ---- */
 
-typedef struct acquiring {
-    readers *self;
-    reader *own;
-} acquiring;
-
-static void drop_when_cancelled(void *argument)
-{
-    acquiring *cancelled = argument;
-    drop_if_done(cancelled->self, cancelled->own);
-}
-
-static sneck_status acquire(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
-{
-    readers *self = readers_of(lock);
-    reader *own = find_own(self);
-    sneck_status status = SNECK_OK;
-    if (own == NULL)
-        status = add_own(self, &own, error);
-    if (own == NULL)
-        return status;
-    acquiring call = { .self = self, .own = own };
-    own->handle->beside = stand_beside(lock->client, self->name, own->owner);
-    pthread_cleanup_push(drop_when_cancelled, &call);
-    status = own->handle->ops->acquire(own->handle, wait_ms, lease_ms, error);
-    pthread_cleanup_pop(0);
-    if (status != SNECK_OK)
-        drop_if_done(self, own);
-    return status;
-}
-
-static sneck_status release(sneck_lock *lock, sneck_error *error)
+static sneck_status find_single(sneck_lock *lock, bool acquires, sneck_lock **single_out, sneck_error *error)
 {
     readers *self = readers_of(lock);
     reader *own = find_own(self);
@@ -165,8 +135,47 @@ static sneck_status release(sneck_lock *lock, sneck_error *error)
         status = add_own(self, &own, error);
     if (own == NULL)
         return status;
-    status = own->handle->ops->release(own->handle, error);
-    drop_if_done(self, own);
+    if (acquires)
+        own->handle->beside = stand_beside(lock->client, self->name, own->owner);
+    *single_out = own->handle;
+    return SNECK_OK;
+}
+
+static void settle(sneck_lock *lock)
+{
+    readers *self = readers_of(lock);
+    reader *own = find_own(self);
+    if (own != NULL)
+        drop_if_done(self, own);
+}
+
+static void settle_when_cancelled(void *argument)
+{
+    settle(argument);
+}
+
+static sneck_status acquire(sneck_lock *lock, const snk_asking *asking, sneck_error *error)
+{
+    sneck_lock *handle = NULL;
+    sneck_status status = find_single(lock, true, &handle, error);
+    if (handle == NULL)
+        return status;
+    pthread_cleanup_push(settle_when_cancelled, lock);
+    status = handle->ops->acquire(handle, asking, error);
+    pthread_cleanup_pop(0);
+    if (status != SNECK_OK)
+        settle(lock);
+    return status;
+}
+
+static sneck_status release(sneck_lock *lock, sneck_error *error)
+{
+    sneck_lock *handle = NULL;
+    sneck_status status = find_single(lock, false, &handle, error);
+    if (handle == NULL)
+        return status;
+    status = handle->ops->release(handle, error);
+    settle(lock);
     return status;
 }
 
@@ -219,6 +228,8 @@ static void free_readers(sneck_lock *lock)
 
 static const snk_lock_ops readers_ops = {
     .acquire = acquire,
+    .single = find_single,
+    .settle = settle,
     .release = release,
     .extend = extend,
     .interrupt = interrupt,

@@ -105,26 +105,32 @@ sneck_status snk_single_new(sneck_client *client, const char *name, const snk_en
     return snk_ok(error);
 }
 
-/* One level less; the result of the call to the store, if there was one. */
-static sneck_status release(sneck_lock *lock, uint64_t owner, sneck_error *error)
+bool snk_single_begin_release(sneck_lock *lock, uint64_t owner, snk_turn *turn)
 {
     sneck_client *client = lock->client;
     snk_entry *entry = lock->entry;
     snk_event event = { .kind = SNK_EVENT_RELEASE, .owner = owner };
-    snk_turn turn;
-    snk_turn_init(&turn, client, entry);
+    snk_turn_init(turn, client, entry);
     (void)pthread_mutex_lock(&entry->mutex);
-    snk_turn_take_locked(&turn, &event);
-    bool sends = turn.actions.send_count > 0 && snk_gate_enter(&client->gate);
+    snk_turn_take_locked(turn, &event);
+    bool sends = turn->actions.send_count > 0 && snk_gate_enter(&client->gate);
     (void)pthread_mutex_unlock(&entry->mutex);
-    snk_turn_end(&turn);
-    if (snk_lock_is_of_thread(lock) && turn.actions.release.status != SNECK_NOT_OWNER)
+    snk_turn_end(turn);
+    if (snk_lock_is_of_thread(lock) && turn->actions.release.status != SNECK_NOT_OWNER)
         snk_presence_drop_level();
-    if (!sends)
-        return snk_fail_as(error, &turn.actions.release);
+    return sends;
+}
+
+/* One level less; the result of the call to the store, if there was one. */
+static sneck_status release(sneck_lock *lock, uint64_t owner, sneck_error *error)
+{
+    snk_turn turn;
+    bool sends = snk_single_begin_release(lock, owner, &turn);
     sneck_error result = turn.actions.release;
-    snk_perform(&turn, &result);
-    snk_gate_leave(&client->gate);
+    if (sends) {
+        snk_perform(&turn, &result);
+        snk_gate_leave(&lock->client->gate);
+    }
     return snk_fail_as(error, &result);
 }
 
@@ -168,11 +174,7 @@ static void free_single(sneck_lock *lock)
 
 /* ---- Acquire, release ---- */
 
-/*
- * For a store that shows how often the owner has the lock: tells it, by a renewal. If the store cannot be asked, the
- * level stands all the same, and the next one sets the count right. SNECK_LOST: the store no longer has the claim.
- */
-static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
+sneck_status snk_single_tell_levels(sneck_lock *lock, sneck_error *error)
 {
     sneck_client *client = lock->client;
     if (!client->counts_levels || !snk_gate_enter(&client->gate))
@@ -204,33 +206,54 @@ static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
 /* A writer that reads already would wait for itself. */
 static sneck_status check_upgrade(sneck_lock *lock, sneck_error *error)
 {
-    if (!lock->is_write_side || snk_single_look(lock).levels > 0 ||
-        snk_readers_levels(lock->client, lock->entry->name, snk_lock_owner(lock)) == 0)
+    if (!lock->is_write_side)
+        return SNECK_OK;
+    snk_grip grip = snk_entry_grip(lock->entry);
+    unsigned writes = snk_single_look(lock).levels;
+    unsigned reads = writes > 0 ? 0 : snk_readers_levels(lock->client, lock->entry->name, snk_lock_owner(lock));
+    if (!snk_grip_waits_for_itself(&grip, reads, writes))
         return SNECK_OK;
     return snk_fail(error, SNECK_DEADLOCK, 0,
                     "the caller reads %.120s, and would wait for itself: release the read side first",
                     lock->entry->name);
 }
 
-static sneck_status acquire_single(sneck_lock *lock, int64_t wait_ms, int64_t lease_ms, sneck_error *error)
+snk_terms snk_single_terms(const sneck_lock *lock, int64_t lease_ms)
 {
     snk_terms terms = lock->terms;
     if (lease_ms != 0) {
         terms.lease_ns = lease_ms * SNK_NS_PER_MS;
         terms.renew_ns = SNK_NEVER_NS;
     }
+    return terms;
+}
+
+static sneck_status find_single(sneck_lock *lock, bool acquires, sneck_lock **single_out, sneck_error *error)
+{
+    *single_out = lock;
+    return acquires ? check_upgrade(lock, error) : SNECK_OK;
+}
+
+static void settle_single(sneck_lock *lock)
+{
+    (void)lock;
+}
+
+static sneck_status acquire_single(sneck_lock *lock, const snk_asking *asking, sneck_error *error)
+{
+    snk_terms terms = snk_single_terms(lock, asking->lease_ms);
     sneck_status status = check_upgrade(lock, error);
     if (status == SNECK_OK)
         status = snk_client_start(lock->client, error);
     if (status == SNECK_OK)
-        status = snk_wait_acquire(lock, &terms, wait_ms, NULL, error);
-    return status == SNECK_OK ? tell_levels(lock, error) : status;
+        status = snk_wait_acquire(lock, &terms, asking, NULL, error);
+    return status == SNECK_OK ? snk_single_tell_levels(lock, error) : status;
 }
 
 static sneck_status release_single(sneck_lock *lock, sneck_error *error)
 {
     sneck_status status = release(lock, snk_lock_owner(lock), error);
-    return status == SNECK_OK ? tell_levels(lock, error) : status;
+    return status == SNECK_OK ? snk_single_tell_levels(lock, error) : status;
 }
 
 static sneck_status extend_single(sneck_lock *lock, int64_t lease_ms, sneck_error *error)
@@ -316,6 +339,8 @@ static int lost_fd_of_single(sneck_lock *lock)
 
 static const snk_lock_ops single_ops = {
     .acquire = acquire_single,
+    .single = find_single,
+    .settle = settle_single,
     .release = release_single,
     .extend = extend_single,
     .interrupt = interrupt_single,

@@ -1,144 +1,186 @@
 #include "client/together.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "base/futex.h"
 #include "client/agent.h"
+#include "client/errands.h"
 #include "client/perform.h"
 
 /* One lock of several. */
 typedef struct attempt {
     sneck_lock *lock;
-    snk_agent agent;
-    snk_turn turn;
-    bool sends;
+    sneck_lock *single; /* by which the caller asks; NULL: it does not ask */
+    snk_agent agent;    /* of an acquire */
+    snk_errand errand;
+    bool is_inside; /* the gate was entered */
+    sneck_error result;
 } attempt;
 
 typedef struct attempts {
-    size_t count;
-    size_t sent;
-    attempt each[SNK_TOGETHER_MAX];
-    attempt *senders[SNK_TOGETHER_MAX];
-    snk_claim claims[SNK_TOGETHER_MAX];
-    snk_answer answers[SNK_TOGETHER_MAX];
+    size_t errand_count;
+    snk_errand **errands; /* of those that have something to send; owned */
+    attempt each[];
 } attempts;
 
-static void begin(attempts *all, attempt *one)
+static attempts *new_attempts(size_t count)
 {
-    snk_entry *entry = one->lock->entry;
-    snk_agent_init(&one->agent, one->lock, &one->lock->terms, 0);
-    snk_turn_init(&one->turn, one->lock->client, entry);
-    (void)pthread_mutex_lock(&entry->mutex);
-    snk_agent_ask_locked(&one->agent, &one->turn);
-    (void)pthread_mutex_unlock(&entry->mutex);
-    snk_turn_end(&one->turn);
-    /* What else a turn may want sent with it, if anything, is left to the way in which one lock is asked for. */
-    one->sends = one->turn.actions.send_count == 1 && one->turn.actions.sends[0].ask == SNK_ASK_ACQUIRE;
-    if (!one->sends) {
-        snk_perform(&one->turn, NULL);
-        return;
+    /* No more of it is touched than is used. */
+    attempts *all = malloc(sizeof *all + count * sizeof all->each[0]);
+    if (all == NULL)
+        return NULL;
+    all->errand_count = 0;
+    all->errands = calloc(count, sizeof(void *));
+    if (all->errands == NULL) {
+        free(all);
+        return NULL;
     }
-    const snk_asker *asker = &one->turn.askers[0];
-    all->claims[all->sent] = (snk_claim){
-        .name = entry->name,
-        .why = snk_why_text(asker->why),
-        .thread = asker->thread,
-        .grip = snk_entry_grip(entry),
-        .send = one->turn.actions.sends[0],
-    };
-    all->claims[all->sent].grip.beside = asker->beside;
-    all->senders[all->sent++] = one;
+    return all;
 }
 
-static void note_done(snk_call *call)
+static void free_attempts(attempts *all)
 {
-    _Atomic uint32_t *word = call->context;
-    atomic_store_explicit(word, 1, memory_order_release);
-    snk_futex_wake(word, 1, false);
+    free(all->errands);
+    free(all);
 }
 
-static void ask_store(snk_store *store, attempts *all)
+/* Everything that has something to send is sent. */
+static void run(attempts *all, snk_ask ask)
 {
-    _Atomic uint32_t word = 0;
-    snk_call call = {
-        .claims = all->claims,
-        .answers = all->answers,
-        .count = all->sent,
-        .done = note_done,
-        .context = &word,
-    };
-    snk_store_submit(store, &call);
-    while (atomic_load_explicit(&word, memory_order_acquire) == 0)
-        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &word, .expected = 0 }, 1, SNK_NEVER_NS);
+    if (all->errand_count > 0)
+        snk_errands_run(all->errands, all->errand_count, ask);
 }
 
-static void take_answer(attempt *one, const snk_send *send, snk_answer *answer)
+static void leave(attempt *one)
 {
-    snk_why_unref(one->turn.askers[0].why);
-    snk_answer_settle(answer);
-    snk_event event = { .kind = SNK_EVENT_REPLY, .send = send, .answer = answer };
-    snk_turn_run(&one->turn, one->lock->client, one->lock->entry, &event);
-    snk_perform(&one->turn, NULL);
+    if (one->is_inside)
+        snk_gate_leave(&one->lock->client->gate);
+    if (one->single != NULL)
+        one->lock->ops->settle(one->lock);
+}
+
+/* ---- Acquire ---- */
+
+/* The caller asks with this lock's single handle, or has its result. */
+static void begin_try(attempts *all, attempt *one, int64_t lease_ms)
+{
+    sneck_client *client = one->lock->client;
+    one->is_inside = false;
+    one->single = NULL;
+    sneck_status status = snk_client_start(client, &one->result);
+    if (status == SNECK_OK)
+        status = one->lock->ops->single(one->lock, true, &one->single, &one->result);
+    if (status == SNECK_OK)
+        status = snk_client_enter(client, &one->result);
+    if (status != SNECK_OK)
+        return;
+    one->is_inside = true;
+    snk_terms terms = snk_single_terms(one->single, lease_ms);
+    snk_turn *turn = &one->errand.turn;
+    snk_entry *entry = one->single->entry;
+    snk_agent_init(&one->agent, one->single, &terms, 0);
+    snk_turn_init(turn, client, entry);
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_agent_ask_locked(&one->agent, turn);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_turn_end(turn);
+    if (turn->actions.send_count > 0)
+        all->errands[all->errand_count++] = &one->errand;
 }
 
 /* A try is decided by its answer; should one not be, it is given up. */
-static void end(attempt *one, sneck_error *result)
+static void end_try(attempt *one)
 {
-    snk_entry *entry = one->lock->entry;
-    snk_turn turn;
-    snk_turn_init(&turn, one->lock->client, entry);
-    (void)pthread_mutex_lock(&entry->mutex);
-    if (one->agent.waiter.decided)
-        snk_turn_take_sends(&turn, NULL, 0);
-    else
-        snk_agent_give_up_locked(&one->agent, &turn, SNECK_TIMEOUT);
-    snk_agent_end_locked(&one->agent, entry);
-    *result = one->agent.waiter.result;
-    (void)pthread_mutex_unlock(&entry->mutex);
-    snk_turn_end(&turn);
-    snk_perform(&turn, NULL);
-    snk_agent_account(&one->agent, one->lock);
+    if (one->is_inside) {
+        snk_entry *entry = one->single->entry;
+        snk_turn turn;
+        snk_turn_init(&turn, one->lock->client, entry);
+        (void)pthread_mutex_lock(&entry->mutex);
+        if (one->agent.waiter.decided)
+            snk_turn_take_sends(&turn, NULL, 0);
+        else
+            snk_agent_give_up_locked(&one->agent, &turn, SNECK_TIMEOUT);
+        snk_agent_end_locked(&one->agent, entry);
+        one->result = one->agent.waiter.result;
+        (void)pthread_mutex_unlock(&entry->mutex);
+        snk_turn_end(&turn);
+        snk_perform(&turn, NULL);
+        snk_agent_account(&one->agent, one->single);
+        if (one->result.status == SNECK_OK)
+            (void)snk_single_tell_levels(one->single, &one->result);
+    }
+    leave(one);
 }
 
-static void try_all(sneck_client *client, attempts *all, sneck_error results[])
+void snk_try_together(sneck_lock *const locks[], size_t count, int64_t lease_ms, sneck_error results[])
 {
+    attempts *all = new_attempts(count);
     int state = 0;
-    /* The agents are in memory that only this thread frees. */
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    for (size_t i = 0; i < all->count; i++)
-        begin(all, &all->each[i]);
-    if (all->sent > 0)
-        ask_store(client->store, all);
-    for (size_t i = 0; i < all->sent; i++)
-        take_answer(all->senders[i], &all->claims[i].send, &all->answers[i]);
-    for (size_t i = 0; i < all->count; i++)
-        end(&all->each[i], &results[i]);
-    (void)pthread_setcancelstate(state, NULL);
-}
-
-void snk_try_together(sneck_lock *const locks[], size_t count, sneck_error results[])
-{
-    sneck_client *client = locks[0]->client;
-    sneck_error trouble;
-    attempts *all = malloc(sizeof *all);
-    sneck_status status = snk_client_start(client, &trouble);
-    if (status == SNECK_OK && all == NULL)
-        status = snk_fail(&trouble, SNECK_NO_MEMORY, 0, "out of memory for %zu locks", count);
-    if (status == SNECK_OK)
-        status = snk_client_enter(client, &trouble);
-    if (all == NULL || status != SNECK_OK) {
+    if (all == NULL) {
         for (size_t i = 0; i < count; i++)
-            results[i] = trouble;
-        free(all);
+            (void)snk_fail(&results[i], SNECK_NO_MEMORY, 0, "out of memory for %zu locks", count);
         return;
     }
-    all->count = count;
-    all->sent = 0;
-    for (size_t i = 0; i < count; i++)
+    /* The agents are in memory that only this thread frees. */
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    for (size_t i = 0; i < count; i++) {
         all->each[i].lock = locks[i];
-    try_all(client, all, results);
-    snk_gate_leave(&client->gate);
-    free(all);
+        begin_try(all, &all->each[i], lease_ms);
+    }
+    run(all, SNK_ASK_ACQUIRE);
+    for (size_t i = 0; i < count; i++) {
+        end_try(&all->each[i]);
+        results[i] = all->each[i].result;
+    }
+    (void)pthread_setcancelstate(state, NULL);
+    free_attempts(all);
+}
+
+/* ---- Release ---- */
+
+static void begin_release(attempts *all, attempt *one)
+{
+    one->is_inside = false;
+    one->single = NULL;
+    sneck_status status = snk_lock_check_release(one->lock, &one->result);
+    if (status == SNECK_OK)
+        status = one->lock->ops->single(one->lock, false, &one->single, &one->result);
+    if (status != SNECK_OK)
+        return;
+    one->is_inside = snk_single_begin_release(one->single, snk_lock_owner(one->single), &one->errand.turn);
+    one->result = one->errand.turn.actions.release;
+    if (one->is_inside)
+        all->errands[all->errand_count++] = &one->errand;
+}
+
+static void end_release(attempt *one)
+{
+    if (one->is_inside && one->errand.is_pending)
+        one->result = one->errand.released;
+    if (one->single != NULL && one->result.status == SNECK_OK)
+        (void)snk_single_tell_levels(one->single, &one->result);
+    leave(one);
+}
+
+void snk_release_together(sneck_lock *const locks[], size_t count, sneck_error results[])
+{
+    attempts *all = new_attempts(count);
+    int state = 0;
+    if (all == NULL) {
+        for (size_t i = count; i > 0; i--)
+            (void)sneck_release(locks[i - 1], &results[i - 1]);
+        return;
+    }
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    for (size_t i = count; i > 0; i--) {
+        all->each[i - 1].lock = locks[i - 1];
+        begin_release(all, &all->each[i - 1]);
+    }
+    run(all, SNK_ASK_RELEASE);
+    for (size_t i = 0; i < count; i++) {
+        end_release(&all->each[i]);
+        results[i] = all->each[i].result;
+    }
+    (void)pthread_setcancelstate(state, NULL);
+    free_attempts(all);
 }

@@ -11,6 +11,7 @@
 /* One acquire of one thread, on its stack. */
 typedef struct wait {
     sneck_lock *lock;
+    const snk_asking *asking;
     snk_agent agent;
     int64_t until_ns;
     uint64_t ticket; /* of the claim that the thread waits with; 0: it waits for others of this process only */
@@ -22,6 +23,7 @@ typedef struct wait {
     const snk_wait_hook *hook; /* NULL: none, or called */
     snk_wait_record record;    /* of a thread, while it waits */
     bool is_recorded;
+    uint64_t asked; /* its number among the requests of threads */
 } wait;
 
 static bool is_registered(const snk_seek *seek)
@@ -109,6 +111,18 @@ static void look_for_grant(wait *self)
         self->news && store->ops->find_grant != NULL && store->ops->find_grant(store, &self->claim, &self->grant);
 }
 
+/*
+ * Whoever waits for one of several locks may be interrupted while it is not waiting for any. Whoever interrupts counts
+ * first, and tells those who wait then, under entry.mutex: so what is not told is seen here.
+ */
+static void note_interrupt_locked(wait *self)
+{
+    const snk_asking *asking = self->asking;
+    if (asking->interrupts != NULL &&
+        atomic_load_explicit(asking->interrupts, memory_order_relaxed) != asking->interrupts_seen)
+        self->agent.waiter.interrupted = true;
+}
+
 /* One round: goes on, or gives up, or sleeps and then goes on. True when it is decided. */
 static bool go_round(wait *self)
 {
@@ -117,6 +131,7 @@ static bool go_round(wait *self)
     snk_turn_init(&turn, self->lock->client, entry);
     (void)pthread_mutex_lock(&entry->mutex);
     bool sleeps = false;
+    note_interrupt_locked(self);
     if (self->agent.waiter.decided)
         snk_turn_take_sends(&turn, NULL, 0);
     else if (snk_now_ns() >= self->until_ns)
@@ -170,7 +185,7 @@ static bool would_wait_for_ever(wait *self, sneck_error *deadlock)
     (void)pthread_mutex_unlock(&entry->mutex);
     if (decided)
         return false;
-    snk_waits_begin(&client->waits, &self->record, owner, entry);
+    snk_waits_begin(&client->waits, &self->record, owner, entry, self->asked);
     self->is_recorded = true;
     return snk_deadlock_find(client, &self->record, deadlock);
 }
@@ -195,9 +210,10 @@ static void give_up(wait *self, const sneck_error *deadlock)
 }
 
 /* The thread has a request in flight, or must wait; the gate was entered under entry.mutex. */
-static void wait_until_decided(wait *self, snk_turn *turn, int64_t wait_ms)
+static void wait_until_decided(wait *self, snk_turn *turn)
 {
-    self->until_ns = snk_wait_until_ns(wait_ms);
+    self->until_ns = snk_wait_until_ns(self->asking->wait_ms);
+    self->asked = snk_waits_ask(&self->lock->client->waits);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &self->cancel_state);
     snk_perform(turn, NULL);
     sneck_error deadlock;
@@ -214,16 +230,17 @@ static void wait_until_decided(wait *self, snk_turn *turn, int64_t wait_ms)
     (void)pthread_setcancelstate(self->cancel_state, NULL);
 }
 
-sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, const snk_wait_hook *hook,
-                              sneck_error *error)
+sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, const snk_asking *asking,
+                              const snk_wait_hook *hook, sneck_error *error)
 {
     wait self;
     self.lock = lock;
+    self.asking = asking;
     self.news = false;
     self.is_granted = false;
     self.hook = hook;
     self.is_recorded = false;
-    snk_agent_init(&self.agent, lock, terms, wait_ms);
+    snk_agent_init(&self.agent, lock, terms, asking->wait_ms);
     snk_entry *entry = lock->entry;
     snk_turn turn;
     snk_turn_init(&turn, lock->client, entry);
@@ -237,7 +254,7 @@ sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t 
     (void)pthread_mutex_unlock(&entry->mutex);
     snk_turn_end(&turn);
     if (stays)
-        wait_until_decided(&self, &turn, wait_ms);
+        wait_until_decided(&self, &turn);
     snk_agent_account(&self.agent, lock);
     return snk_fail_as(error, &self.agent.waiter.result);
 }

@@ -14,8 +14,8 @@ typedef struct snk_wait_hook {
     void *context;
 } snk_wait_hook;
 
-/* sneck_acquire with these terms; arguments were checked. `hook` may be NULL. */
-sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, int64_t wait_ms, const snk_wait_hook *hook,
-                              sneck_error *error);
+/* sneck_acquire with these terms, whatever lease `asking` says; arguments were checked. `hook` may be NULL. */
+sneck_status snk_wait_acquire(sneck_lock *lock, const snk_terms *terms, const snk_asking *asking,
+                              const snk_wait_hook *hook, sneck_error *error);
 
 #endif

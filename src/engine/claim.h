@@ -29,6 +29,7 @@ typedef struct snk_terms {
     snk_care care;
     bool fair;
     bool forget_on_loss; /* after loss the store is told to forget the claim */
+    bool is_unused;      /* what a TAKE took goes back with its release; cleared when it is used up */
 } snk_terms;
 
 typedef enum snk_ask {
@@ -50,7 +51,8 @@ typedef struct snk_send {
     bool fair;         /* acquire */
     bool queue;        /* acquire: wait in the store's queue when somebody else has the lock */
     bool unanswered;   /* release: the acquire of this claim was never answered, so it may arrive after this */
-    bool ends_hold;    /* release: of a claim that held the lock until now */
+    bool ends_hold;    /* release: of a claim that held the lock until now, and used up what it took */
+    bool was_held;     /* release: of a claim that held the lock until now */
     bool chase;        /* release: nobody waits for the answer; it is repeated until the store answers */
     bool check;        /* renew: a look at a claim that holds, with no lease to speak of; a failure means nothing */
 } snk_send;

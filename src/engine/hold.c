@@ -299,7 +299,8 @@ void snk_hold_give_back(snk_step *step)
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
     snk_send *send = snk_step_send(step, SNK_ASK_RELEASE, &hold->claim, hold->terms.lease_ns);
-    send->ends_hold = true;
+    send->was_held = true;
+    send->ends_hold = !hold->terms.is_unused || SNK_BUGGY(152);
     machine->contended = state_handoffs(machine) > 0;
     machine->releasing++;
     end_hold(machine, SNK_DEADLINE_NONE);

@@ -226,7 +226,7 @@ static void on_release_answered(snk_step *step, const snk_send *send, const snk_
     bool answered = answer->kind != SNK_ANSWER_FAILED && answer->kind != SNK_ANSWER_UNCERTAIN;
     if (!answered && !send->chase)
         snk_step_repeat_release(step, send);
-    if (send->ends_hold && !send->chase) {
+    if (send->was_held && !send->chase) {
         result_of_release(step, answer);
         assert(step->machine->releasing > 0);
         step->machine->releasing--;

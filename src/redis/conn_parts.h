@@ -22,8 +22,8 @@
  * thread was: who gives the role back sees to that, and who wakes up looks again. A reply is taken off the ring, and its
  * driver's count lowered, in one critical section; so nobody becomes the reader with nothing left to come.
  *
- * Cork: a reader that completes replies while SNK_REDIS_CORK_AT or more calls are in flight lets the woken threads add their next
- * commands without sending (`corks`), and sends them in one go when it has woken all. Whoever uncorks flushes.
+ * Cork: a reader that completes replies while SNK_REDIS_CORK_AT or more calls are in flight lets the woken threads add
+ * their next commands without sending (`corks`), and sends them in one go when it has woken all. Whoever uncorks flushes.
  *
  * Giving a connection up (`broken`): all calls are settled at once; those who hold a role are told by hanging up, and
  * the last of them to leave closes the wire. New calls queue meanwhile, and the thread connects again.
@@ -35,6 +35,7 @@
 
 #include <pthread.h>
 
+#include "base/spin.h"
 #include "redis/bytes.h"
 #include "redis/conn.h"
 #include "redis/parser.h"
@@ -42,7 +43,9 @@
 
 #define SNK_REDIS_RECEIVE_SIZE 16384
 #define SNK_REDIS_WAKES_MAX 64
-#define SNK_REDIS_CORK_AT 8 /* calls in flight; measured with bench/redis_io.c */
+/* Calls in flight, as measured with bench/redis_store.c. */
+#define SNK_REDIS_CORK_AT 33 /* from here on the server is busy meanwhile; below, it would wait for the corked ones */
+#define SNK_REDIS_SPIN_AT 2  /* up to here nothing else is to be done while the answer is on its way */
 
 /* call.stage */
 enum {
@@ -125,6 +128,7 @@ struct snk_redis_conn {
 
     /* The role of the reader: */
     snk_redis_parser parser;
+    snk_spin spin;
     char received[SNK_REDIS_RECEIVE_SIZE];
 
     /* Both roles; opened by the thread before they can be taken, closed by who leaves the last one. */

@@ -127,11 +127,29 @@ static bool parse_some(snk_redis_conn *conn, redisReply *replies[REPLIES_MAX], s
     return true;
 }
 
-static bool receive(snk_redis_conn *conn, int64_t until_ns, sneck_error *error)
+/* Looks a few times, if that pays: 0 when it did not. */
+static ssize_t receive_awake(snk_redis_conn *conn, sneck_error *error)
 {
-    ssize_t count = until_ns == 0
-                        ? snk_redis_wire_receive_now(&conn->wire, conn->received, sizeof conn->received, error)
-                        : snk_redis_wire_receive(&conn->wire, conn->received, sizeof conn->received, until_ns, error);
+    if (!snk_spin_begin(&conn->spin))
+        return 0;
+    ssize_t count;
+    do
+        count = snk_redis_wire_receive_now(&conn->wire, conn->received, sizeof conn->received, error);
+    while (count == 0 && snk_spin_goes_on(&conn->spin));
+    snk_spin_end(&conn->spin, count != 0);
+    return count;
+}
+
+/* `few`: the answer that is awaited is all that the server has to do. */
+static bool receive(snk_redis_conn *conn, bool few, int64_t until_ns, sneck_error *error)
+{
+    ssize_t count = 0;
+    if (until_ns == 0)
+        count = snk_redis_wire_receive_now(&conn->wire, conn->received, sizeof conn->received, error);
+    else if (few)
+        count = receive_awake(conn, error);
+    if (count == 0 && until_ns != 0)
+        count = snk_redis_wire_receive(&conn->wire, conn->received, sizeof conn->received, until_ns, error);
     if (count <= 0)
         return count == 0;
     return snk_redis_parser_feed(&conn->parser, conn->received, (size_t)count, error);
@@ -169,8 +187,9 @@ bool snk_redis_receive_locked(snk_redis_conn *conn, const snk_redis_driver *driv
     redisReply *replies[REPLIES_MAX];
     size_t count = 0;
     sneck_error error;
+    bool few = conn->tail - conn->head <= SNK_REDIS_SPIN_AT;
     pthread_mutex_unlock(&conn->mutex);
-    bool fine = receive(conn, until_ns, &error);
+    bool fine = receive(conn, few, until_ns, &error);
     bool held = true;
     bool last;
     do {

@@ -22,6 +22,11 @@ void snk_crowd_add(snk_crowd *crowd, snk_mode mode, uint32_t units)
     }
 }
 
+bool snk_grip_waits_for_itself(const snk_grip *grip, unsigned reads, unsigned writes)
+{
+    return grip->mode == SNK_MODE_EXCLUSIVE && reads > 0 && writes == 0 && !SNK_BUGGY(151);
+}
+
 bool snk_crowd_allows(const snk_crowd *crowd, const snk_grip *grip, bool stands_beside)
 {
     int64_t least = grip->units > 0 ? grip->units : 1;

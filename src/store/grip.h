@@ -50,6 +50,12 @@ typedef struct snk_grip {
      SNK_MODE_BIT(SNK_MODE_TAKE) | SNK_MODE_BIT(SNK_MODE_PASS))
 const char *snk_mode_word(snk_mode mode);
 
+/*
+ * Whether somebody who has so many levels of the read side and of the write side, and keeps them, would wait for itself with
+ * this wish: a reader that wants to write. A writer may read.
+ */
+bool snk_grip_waits_for_itself(const snk_grip *grip, unsigned reads, unsigned writes);
+
 /* Who holds a thing, as far as it matters to others; for stores that decide in C. */
 typedef struct snk_crowd {
     uint32_t holders;

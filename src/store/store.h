@@ -53,7 +53,7 @@ typedef struct snk_claim {
 } snk_claim;
 
 /*
- * One call to the store: `count` requests of the same kind (many only for renew), with an answer each. `done` is called
+ * One call to the store: `count` requests of the same kind, with an answer each. `done` is called
  * exactly once, when all answers are there: perhaps before submit returns, perhaps on another thread.
  */
 typedef struct snk_call {
@@ -79,6 +79,8 @@ typedef struct snk_store_traits {
     bool keeps_no_order; /* those who wait are served in any order, so `fair` fails with SNECK_UNSUPPORTED */
     bool counts_levels;  /* re-entry and inner release are to be told to the store as well */
     unsigned modes;      /* what it can do: bits of snk_mode; a request for another one fails with SNECK_UNSUPPORTED */
+    unsigned
+        lanes; /* so many calls are answered at the same time, while one call of many requests is not; 0: no more than 1 */
     const char *modes_hint; /* what to do for the others; NULL: use another store */
     bool keeps_versions;    /* it has `version` */
 } snk_store_traits;

@@ -1,5 +1,6 @@
 /* The two sides of a read-write lock. */
 #include <string.h>
+#include <unistd.h>
 
 #include "bed.h"
 
@@ -303,6 +304,103 @@ static void test_readers_never_see_half_a_record(void **state)
     close_pair(&shared.sides);
 }
 
+/* ---- Circles ---- */
+
+/* Three threads: one reads "x" and wants "l", one wants to write "x", one holds "l" and wants to read "x". */
+typedef struct circle {
+    sneck_client *client;
+    pthread_barrier_t holds; /* two have what they hold */
+    bool reader_waits_first; /* for "l"; then the one that is last to wait is the one that wants to read */
+    sneck_error wants_l;
+    sneck_error wants_to_write;
+    sneck_error wants_to_read;
+} circle;
+
+static void await_queue(sneck_client *client, const char *name, size_t count)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_queue_in_store(client, name) != count) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
+}
+
+static void *read_and_want_l(void *argument)
+{
+    circle *self = argument;
+    pair sides = open_pair(self->client, "x");
+    sneck_lock *lock = test_mutex(self->client, "l", NULL);
+    assert_int_equal(sneck_acquire(sides.reader, 0, NULL), SNECK_OK);
+    (void)pthread_barrier_wait(&self->holds);
+    await_queue(self->client, "x", self->reader_waits_first ? 1 : 2);
+    if (sneck_acquire(lock, TEST_PATIENCE_MS, &self->wants_l) == SNECK_OK)
+        (void)sneck_release(lock, NULL);
+    (void)sneck_release(sides.reader, NULL);
+    sneck_lock_free(lock);
+    close_pair(&sides);
+    return NULL;
+}
+
+static void *want_to_write(void *argument)
+{
+    circle *self = argument;
+    pair sides = open_pair(self->client, "x");
+    if (sneck_acquire(sides.writer, TEST_PATIENCE_MS, &self->wants_to_write) == SNECK_OK)
+        (void)sneck_release(sides.writer, NULL);
+    close_pair(&sides);
+    return NULL;
+}
+
+static void *hold_l_and_want_to_read(void *argument)
+{
+    circle *self = argument;
+    pair sides = open_pair(self->client, "x");
+    sneck_lock *lock = test_mutex(self->client, "l", NULL);
+    assert_int_equal(sneck_acquire(lock, 0, NULL), SNECK_OK);
+    (void)pthread_barrier_wait(&self->holds);
+    await_queue(self->client, "x", 1);
+    if (self->reader_waits_first)
+        test_await_waiting(self->client, "l", 1);
+    if (sneck_acquire(sides.reader, TEST_PATIENCE_MS, &self->wants_to_read) == SNECK_OK)
+        (void)sneck_release(sides.reader, NULL);
+    (void)sneck_release(lock, NULL);
+    sneck_lock_free(lock);
+    close_pair(&sides);
+    return NULL;
+}
+
+static void go_round(sneck_client *client, bool reader_waits_first)
+{
+    circle self = { .client = client, .reader_waits_first = reader_waits_first };
+    pthread_t threads[3];
+    assert_int_equal(pthread_barrier_init(&self.holds, NULL, 3), 0);
+    assert_int_equal(pthread_create(&threads[0], NULL, read_and_want_l, &self), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, hold_l_and_want_to_read, &self), 0);
+    (void)pthread_barrier_wait(&self.holds);
+    assert_int_equal(pthread_create(&threads[2], NULL, want_to_write, &self), 0);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    /* The one that was last to find itself waiting is told; the others go on when it gives up. */
+    const sneck_error *results[] = { &self.wants_l, &self.wants_to_write, &self.wants_to_read };
+    int told = 0;
+    for (int i = 0; i < 3; i++) {
+        told += results[i]->status == SNECK_DEADLOCK;
+        if (results[i]->status == SNECK_DEADLOCK)
+            assert_non_null(strstr(results[i]->message, "waits first for x"));
+        else
+            assert_int_equal(results[i]->status, SNECK_OK);
+    }
+    assert_int_equal(told, 1);
+    (void)pthread_barrier_destroy(&self.holds);
+}
+
+static void test_a_reader_behind_a_waiting_writer_is_part_of_a_circle(void **state)
+{
+    test_bed *bed = *state;
+    go_round(bed->client, false);
+    go_round(bed->client, true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +415,7 @@ int main(void)
         cmocka_unit_test(test_a_broken_reader_has_lost),
         cmocka_unit_test(test_a_read_handle_may_own_for_itself),
         cmocka_unit_test(test_readers_never_see_half_a_record),
+        cmocka_unit_test(test_a_reader_behind_a_waiting_writer_is_part_of_a_circle),
     };
     return test_run_kinds_on_stores(tests, sizeof tests / sizeof tests[0]);
 }

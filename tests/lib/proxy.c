@@ -18,6 +18,7 @@ typedef struct proxied {
     int client;
     int server;
     int number;
+    bool is_asked; /* a request went on since the last reply */
 } proxied;
 
 static void sleep_ms(int ms)
@@ -84,8 +85,12 @@ static bool pass_reply(proxied *pair, const char *data, size_t length)
 static bool pass_from_client(proxied *pair, char data[CHUNK])
 {
     ssize_t count = recv(pair->client, data, CHUNK, 0);
-    if (count > 0)
+    if (count > 0) {
+        pair->proxy->round_trips += !pair->is_asked;
+        pair->proxy->bytes += count;
+        pair->is_asked = true;
         return pass_request(pair, data, (size_t)count);
+    }
     if (count == 0)
         pair->proxy->ends++;
     else
@@ -96,6 +101,8 @@ static bool pass_from_client(proxied *pair, char data[CHUNK])
 static bool pass_from_server(proxied *pair, char data[CHUNK])
 {
     ssize_t count = recv(pair->server, data, CHUNK, 0);
+    pair->is_asked = false;
+    pair->proxy->bytes += count > 0 ? count : 0;
     return count > 0 && pass_reply(pair, data, (size_t)count);
 }
 

@@ -33,6 +33,8 @@ typedef struct fault_proxy {
     _Atomic int resets;      /* connections that the client ended by a reset */
     _Atomic int ends;        /* connections that the client ended in order */
     _Atomic int cuts;        /* done so far */
+    _Atomic int round_trips; /* so far: requests that came when all before them on their connection were answered */
+    _Atomic long bytes;      /* so far, both ways */
     _Atomic int dead_before; /* connections with a lower number carry nothing any more, and stay open */
     atomic_bool stopping;
 } fault_proxy;

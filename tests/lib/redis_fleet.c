@@ -319,6 +319,17 @@ size_t fleet_owner(redis_fleet *fleet, unsigned slot)
     return 0;
 }
 
+const char *fleet_name_on(redis_fleet *fleet, size_t server, unsigned number, char name[32])
+{
+    for (unsigned i = number * 1000;; i++) {
+        char key[64];
+        (void)snprintf(key, sizeof key, "lock:n%u", i);
+        (void)snprintf(name, 32, "n%u", i);
+        if (fleet_owner(fleet, fleet_slot(fleet, key)) == server)
+            return name;
+    }
+}
+
 void fleet_begin_move(redis_fleet *fleet, unsigned slot, size_t from, size_t to)
 {
     char from_id[41];

@@ -347,6 +347,47 @@ static void test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does(vo
     sneck_close(client);
 }
 
+/* ---- Several locks ---- */
+
+/* Names that share no slot: no script can see all of them, and yet it is all or none. */
+static void test_several_locks_in_different_slots_are_all_or_none(void **state)
+{
+    (void)state;
+    enum {
+        EACH = 2,
+        MEMBERS = 3 * EACH
+    };
+    sneck_error error;
+    sneck_client *client = open_client(NULL, 30000);
+    sneck_client *rival = open_client(NULL, 30000);
+    sneck_lock *members[MEMBERS];
+    char names[MEMBERS][32];
+    for (unsigned i = 0; i < MEMBERS; i++)
+        members[i] = test_mutex(client, fleet_name_on(&fleet, i % 3, i, names[i]), NULL);
+    sneck_lock *all = NULL;
+    EXPECT(SNECK_OK, sneck_multi_lock(members, MEMBERS, &all, &error));
+    for (unsigned busy = 0; busy < MEMBERS; busy++) {
+        sneck_lock *held = test_mutex(rival, names[busy], NULL);
+        EXPECT(SNECK_OK, sneck_acquire(held, 0, &error));
+        EXPECT(SNECK_BUSY, sneck_acquire(all, 0, &error));
+        for (unsigned i = 0; i < MEMBERS; i++)
+            assert_int_equal(test_is_held_in_store(client, names[i]), i == busy);
+        EXPECT(SNECK_OK, sneck_release(held, &error));
+        sneck_lock_free(held);
+        EXPECT(SNECK_OK, sneck_acquire(all, TEST_PATIENCE_MS, &error));
+        for (unsigned i = 0; i < MEMBERS; i++)
+            assert_true(test_is_held_in_store(client, names[i]) && sneck_token(members[i]) > 0);
+        EXPECT(SNECK_OK, sneck_release(all, &error));
+    }
+    for (unsigned i = 0; i < MEMBERS; i++)
+        assert_false(test_is_held_in_store(client, names[i]));
+    sneck_lock_free(all);
+    for (unsigned i = 0; i < MEMBERS; i++)
+        sneck_lock_free(members[i]);
+    sneck_close(rival);
+    sneck_close(client);
+}
+
 /* ---- Opening ---- */
 
 static void expect_open(sneck_status status, const char *url, const char *words)
@@ -431,6 +472,7 @@ int main(void)
         TEST(test_a_held_lock_survives_the_move_of_its_slot),
         TEST(test_while_a_slot_moves_its_locks_are_waited_for),
         TEST(test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does),
+        TEST(test_several_locks_in_different_slots_are_all_or_none),
         TEST(test_what_cannot_be_opened_says_why),
         TEST(test_a_cluster_is_spoken_to_by_tls),
     };

@@ -43,18 +43,6 @@ typedef struct lateness {
     unsigned count;
 } lateness;
 
-/* The name of a lock that is on that server. */
-static void find_name(size_t server, unsigned number, char name[32])
-{
-    for (unsigned i = number * 1000;; i++) {
-        char key[64];
-        (void)snprintf(name, 32, "n%u", i);
-        (void)snprintf(key, sizeof key, "lock:n%u", i);
-        if (fleet_owner(&fleet, fleet_slot(&fleet, key)) == server)
-            return;
-    }
-}
-
 static void note_renewal(renewed *one, const sneck_event *event, lateness *found)
 {
     int64_t late_ms = event->time_ms - one->at_ms - RENEW_MS;
@@ -101,7 +89,7 @@ static void take_all(sneck_client *client, renewed locks[SERVERS][EACH])
         for (unsigned i = 0; i < EACH; i++) {
             renewed *one = &locks[server][i];
             *one = (renewed){ .at_ms = 0 };
-            find_name(server, i, one->name);
+            (void)fleet_name_on(&fleet, server, i, one->name);
             one->lock = test_mutex(client, one->name, &options);
             EXPECT(SNECK_OK, sneck_acquire(one->lock, 0, &error));
         }

@@ -138,6 +138,9 @@ static void test_permits_are_as_documented(void **state)
     expect_month(bed, "{lock:a}:count"); /* after its last use */
     assert_string_equal(redis_bed_text(bed, "HMGET lock:a ~holders ~shared ~permits ~used ~taken"), "1 0 1 3 0");
     assert_in_range(redis_bed_number(bed, "PTTL lock:a"), 20000, 30000);
+    redis_bed_do(bed, "PEXPIRE {lock:a}:count 60000");
+    test_expect_answer(test_renew_as(store, "a", &claim, three), SNK_ANSWER_HELD);
+    expect_month(bed, "{lock:a}:count"); /* a renewal is a use */
     (void)wait_for(store, three);
     assert_string_equal(
         redis_bed_keys(bed),
@@ -294,6 +297,63 @@ static void test_a_reader_passes_a_deaf_writer_as_a_reader(void **state)
     test_store_close(store);
 }
 
+/* Readers and writers in turns, who want to wait so long. */
+static void queue_in_turns(snk_store *store, int count, int64_t lease_ms)
+{
+    for (int i = 0; i < count; i++) {
+        snk_id claim = test_id();
+        test_ask how = { .lease_ms = lease_ms, .tokens = 1, .queue = true };
+        if (i % 2 == 1)
+            how.grip = shared;
+        test_expect_answer(test_acquire(store, "a", &claim, how), SNK_ANSWER_QUEUED);
+    }
+}
+
+static long long calls_of(redis_bed *bed, const char *command)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "cmdstat_%s:calls=", command);
+    const char *found = strstr(redis_bed_text(bed, "INFO commandstats"), name);
+    return found == NULL ? 0 : strtoll(found + strlen(name), NULL, 10);
+}
+
+/* However many hear nothing, a script looks at 64 of them: the server does nothing else meanwhile. */
+static void test_a_release_looks_at_no_more_than_64_who_are_deaf(void **state)
+{
+    redis_bed *bed = *state;
+    snk_store *store = open_store(bed);
+    snk_id first = test_must_hold(store, "a");
+    queue_in_turns(store, 300, 30000);
+    make_deaf(bed);
+    redis_bed_do(bed, "CONFIG RESETSTAT");
+    test_expect_answer(test_release(store, "a", &first), SNK_ANSWER_DONE);
+    assert_in_range(calls_of(bed, "zrange"), 60, 70);
+    assert_int_equal(redis_bed_number(bed, "EXISTS lock:a"), 0);
+    assert_int_equal(redis_bed_number(bed, "ZCARD {lock:a}:queue"), 300); /* they keep their places */
+    test_store_close(store);
+}
+
+/* Whoever lives has its turn soon after the leases of those before it are over, however many they are. */
+static void test_a_waiter_behind_many_who_are_gone_has_its_turn(void **state)
+{
+    redis_bed *bed = *state;
+    snk_store *store = open_store(bed);
+    snk_store *dying = open_store(bed);
+    snk_id first = test_must_hold(store, "a");
+    queue_in_turns(dying, 300, 2000);
+    test_store_close(dying);
+    snk_id last = wait_for(store, shared);
+    test_expect_answer(test_release(store, "a", &first), SNK_ANSWER_DONE);
+    redis_bed_pause(2100);
+    int looks = 1;
+    while (test_renew_as(store, "a", &last, shared).kind != SNK_ANSWER_HELD && looks < 100)
+        looks++;
+    assert_in_range(looks, 2, 6); /* 64 and a few at once */
+    release(store, &last, shared);
+    assert_int_equal(redis_bed_number(bed, "EXISTS {lock:a}:queue"), 0);
+    test_store_close(store);
+}
+
 /* What somebody has deleted is counted again; a lock is never held by nobody. */
 static void test_holders_that_somebody_deleted_are_gone(void **state)
 {
@@ -422,6 +482,8 @@ int main(void)
         TEST(test_a_writer_among_readers_is_one_of_several),
         TEST(test_a_writer_that_gives_up_lets_readers_in_at_once),
         TEST(test_a_reader_passes_a_deaf_writer_as_a_reader),
+        TEST(test_a_release_looks_at_no_more_than_64_who_are_deaf),
+        TEST(test_a_waiter_behind_many_who_are_gone_has_its_turn),
         TEST(test_holders_that_somebody_deleted_are_gone),
         TEST(test_data_of_others_in_place_of_the_holders_is_not_touched),
         TEST(test_a_server_without_memory_keeps_what_is_held_and_takes_it_back),

@@ -7,7 +7,9 @@
 
 #include "base/clock.h"
 #include "bed.h"
+#include "client/client.h"
 #include "quorum_bed.h"
+#include "store/quorum/quorum.h"
 
 static quorum_bed nodes;
 
@@ -340,6 +342,31 @@ static void test_a_node_that_was_restarted_is_shown_as_young(void **state)
     sneck_close(client);
 }
 
+/*
+ * Who asks finds a node down and tried by somebody else, and means to pass it over; before it says so to itself that try
+ * succeeds. The state of that moment is made by hand.
+ */
+static void test_a_node_that_is_back_before_it_was_passed_over_is_asked(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    sneck_lock *lock = test_mutex(client, "back", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    quorum_bed_await_votes(&nodes, "back", QUORUM_NODES);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    quorum_bed_await_votes(&nodes, "back", 0);
+    snk_quorum_node *node = &snk_quorum_store_of(client->store)->nodes[4];
+    atomic_store(&node->is_probed, true);
+    atomic_store(&node->is_down, true);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    quorum_bed_await_votes(&nodes, "back", QUORUM_NODES);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    quorum_bed_await_votes(&nodes, "back", 0);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
 /* ---- Waiting ---- */
 
 typedef struct waiter {
@@ -398,6 +425,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_hold_is_spread_to_nodes_that_forgot_it, mend),
         cmocka_unit_test_setup(test_emptied_nodes_are_known_by_their_marker, mend),
         cmocka_unit_test_setup(test_a_node_that_was_restarted_is_shown_as_young, mend),
+        cmocka_unit_test_setup(test_a_node_that_is_back_before_it_was_passed_over_is_asked, mend),
         cmocka_unit_test_setup(test_a_waiter_is_woken_with_two_nodes_dead, mend),
     };
     return cmocka_run_group_tests(tests, start, stop);

@@ -436,7 +436,7 @@ static void step_as(sim_world *world, sim_process *process, uint32_t lock, sim_t
     for (uint32_t i = 0; i < actions->send_count && !world->failed; i++) {
         const snk_send *send = &actions->sends[i];
         bool is_result =
-            thread != NULL && actions->pending && !send->chase && (send->ends_hold || event->kind == SNK_EVENT_EXTEND);
+            thread != NULL && actions->pending && !send->chase && (send->was_held || event->kind == SNK_EVENT_EXTEND);
         if (send->chase)
             start_chase(world, process, lock, send);
         else

@@ -83,6 +83,7 @@ static sneck_status open_store(const snk_store_config *config, bool sets_up, snk
     if (store == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status = snk_my_options_load(&store->options, config->url, error);
+    store->base.traits.lanes = store->options.connections;
     if (status == SNECK_OK)
         status = snk_my_greet(store, sets_up, error);
     if (status != SNECK_OK) {

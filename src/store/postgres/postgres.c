@@ -137,6 +137,7 @@ static sneck_status open_store(const snk_store_config *config, bool sets_up, snk
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status =
         snk_pg_options_load(&store->options, config->url, store->identity.uuid, &store->target, error);
+    store->base.traits.lanes = store->options.connections;
     if (store->options.locks_rows)
         limit_to_rows(store);
     if (status == SNECK_OK)

@@ -157,13 +157,28 @@ static snk_request *last_request(const snk_operation *operation, uint32_t node)
     return &operation->rounds[operation->round_count - 1][node];
 }
 
-/* A node that is known to be away is not asked; that is an answer too. */
+static void ask_node(snk_quorum_node *node, snk_operation *const operations[], size_t count)
+{
+    snk_errand *errands[SNK_RENEW_BATCH_MAX];
+    for (size_t i = 0; i < count; i++)
+        errands[i] = &last_request(operations[i], node->index)->errand;
+    snk_errands_submit(errands, count);
+}
+
+/*
+ * A node that is known to be away is not asked; that is an answer too. But since it was passed over somebody may have
+ * reached it: then nothing is the matter with it any more, and there is nothing to say but to ask.
+ */
 static void skip_node(snk_quorum_node *node, snk_operation *const operations[], size_t count)
 {
     sneck_error why;
     (void)pthread_mutex_lock(&node->store->mutex);
     why = node->trouble;
     (void)pthread_mutex_unlock(&node->store->mutex);
+    if (why.status == SNECK_OK) {
+        ask_node(node, operations, count);
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         snk_request *request = last_request(operations[i], node->index);
         request->errand.call.outcome = SNK_REDIS_NOT_SENT;
@@ -171,14 +186,6 @@ static void skip_node(snk_quorum_node *node, snk_operation *const operations[], 
         settle(operations[i], request);
         snk_operation_unref(operations[i]);
     }
-}
-
-static void ask_node(snk_quorum_node *node, snk_operation *const operations[], size_t count)
-{
-    snk_errand *errands[SNK_RENEW_BATCH_MAX];
-    for (size_t i = 0; i < count; i++)
-        errands[i] = &last_request(operations[i], node->index)->errand;
-    snk_errands_submit(errands, count);
 }
 
 static void begin_round(snk_operation *operation, snk_awaiter *awaiter)

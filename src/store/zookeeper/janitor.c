@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "store/zookeeper/zookeeper.h"
+#include "store/zookeeper/node.h"
 
 #define BATCH 32
 #define TOUCHES_PER_SESSION 12

@@ -1,160 +1,17 @@
 #include "store/zookeeper/link.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/futex.h"
-#include "store/zookeeper/flight.h"
-
-/* A pause where the library asks for none: between attempts to connect, and before a name is looked up again. */
-#define PAUSE_MS 20
-#define INIT_PAUSE_MS 1000
-/* Fewer requests than this always fit into a socket's buffer; more may have to be sent on by the link's thread. */
-#define FITS_SOCKET 8
-
-struct snk_zk_link {
-    /* Set when it is opened. */
-    char *hosts; /* owned */
-    char *login; /* owned; NULL: none */
-    int session_ms;
-    snk_zk_listener listener;
-    pthread_t thread;
-    int wake_fd;
-
-    pthread_mutex_t mutex;  /* guards the rest, and every call to the library; nothing else is locked under it */
-    pthread_cond_t changed; /* of `connected` and `denied` */
-    zhandle_t *handle;      /* NULL: none yet */
-    uint64_t session;       /* counts sessions, from 1; 0: none yet */
-    int64_t session_id;     /* the server's */
-    int64_t session_ns;
-    bool connected;
-    bool expired; /* the handle is of no use any more */
-    bool denied;
-    bool closing;
-    bool announce;           /* a connection is to be announced */
-    snk_zk_flight *arrivals; /* answered, and whoever waits for them is to be woken */
-    char **fired;            /* owned; paths whose watches have fired and were not announced */
-    size_t fired_count;
-    size_t fired_room;
-    _Atomic int socket; /* for a child of fork() to close */
-};
-
-/* ---- What the library says, on the link's thread and under mutex ---- */
-
-static void on_session(snk_zk_link *link, zhandle_t *handle, int state)
-{
-    if (handle != link->handle && link->handle != NULL)
-        return;
-    link->connected = state == ZOO_CONNECTED_STATE;
-    if (state == ZOO_CONNECTED_STATE) {
-        int64_t id = zoo_client_id(handle)->client_id;
-        if (id != link->session_id)
-            link->session++;
-        link->session_id = id;
-        link->session_ns = zoo_recv_timeout(handle) * SNK_NS_PER_MS;
-        link->announce = true;
-    }
-    if (state == ZOO_EXPIRED_SESSION_STATE)
-        link->expired = true;
-    if (state == ZOO_AUTH_FAILED_STATE)
-        link->denied = true;
-    (void)pthread_cond_broadcast(&link->changed);
-}
-
-static void on_event(zhandle_t *handle, int type, int state, const char *path, void *context)
-{
-    snk_zk_link *link = context;
-    if (type == ZOO_SESSION_EVENT) {
-        /* Each watch is told of these as well; once is enough. */
-        if (path == NULL || *path == '\0')
-            on_session(link, handle, state);
-        return;
-    }
-    char **fired = snk_array_with_room(link->fired, link->fired_count, &link->fired_room, sizeof *fired);
-    char *copy = path == NULL ? NULL : strdup(path);
-    if (fired != NULL)
-        link->fired = fired;
-    /* Without memory for it the claim is found by its next look. */
-    if (fired == NULL || copy == NULL)
-        free(copy);
-    else
-        fired[link->fired_count++] = copy;
-}
-
-static void drop_message(const char *message)
-{
-    (void)message;
-}
-
-/* ---- The library ---- */
-
-/*
- * It formats addresses and messages in buffers of its own that all its handles share, so the links of one process take
- * turns where it may do that: everywhere but in sending. Taken after link.mutex; a leaf. A child of fork() has a new one.
- */
-static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t library_once = PTHREAD_ONCE_INIT;
-
-static void renew_library_mutex(void)
-{
-    (void)pthread_mutex_init(&library_mutex, NULL);
-}
-
-static void prepare_library(void)
-{
-    (void)pthread_atfork(NULL, NULL, renew_library_mutex);
-}
-
-static void enter_library(void)
-{
-    (void)pthread_mutex_lock(&library_mutex);
-}
-
-static void leave_library(void)
-{
-    (void)pthread_mutex_unlock(&library_mutex);
-}
+#include "store/zookeeper/drive.h"
 
 /* ---- The link's thread ---- */
-
-static void start_session_locked(snk_zk_link *link)
-{
-    enter_library();
-    link->handle = zookeeper_init2(link->hosts, on_event, link->session_ms, NULL, link, 0, drop_message);
-    if (link->handle != NULL && link->login != NULL)
-        (void)zoo_add_auth(link->handle, "digest", link->login, (int)strlen(link->login), NULL, NULL);
-    leave_library();
-}
-
-static void end_session_locked(snk_zk_link *link)
-{
-    zhandle_t *handle = link->handle;
-    link->connected = false;
-    atomic_store(&link->socket, -1);
-    enter_library();
-    if (handle != NULL)
-        (void)zookeeper_close(handle);
-    leave_library();
-    link->handle = NULL;
-}
-
-/* Gives the mutex back, and wakes those whose answers came meanwhile. */
-static void unlock_and_wake(snk_zk_link *link)
-{
-    snk_zk_flight *arrivals = link->arrivals;
-    link->arrivals = NULL;
-    (void)pthread_mutex_unlock(&link->mutex);
-    snk_zk_flights_wake(arrivals);
-}
 
 /* Says what happened; the mutex is given back meanwhile. */
 static void announce_locked(snk_zk_link *link, uint64_t ended)
@@ -170,7 +27,7 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
         free(fired);
         return;
     }
-    unlock_and_wake(link);
+    snk_zk_unlock_and_wake(link);
     if (ended != 0)
         link->listener.expired(link->listener.context, ended);
     for (size_t i = 0; i < count; i++) {
@@ -183,52 +40,6 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
     (void)pthread_mutex_lock(&link->mutex);
 }
 
-/* What to wait for next, and how long; -1: no socket. */
-static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out)
-{
-    int fd = -1;
-    int interest = 0;
-    struct timeval time = { .tv_sec = 0 };
-    *events_out = 0;
-    *timeout_ms_out = INIT_PAUSE_MS;
-    if (link->handle == NULL)
-        return -1;
-    enter_library();
-    int rc = zookeeper_interest(link->handle, &fd, &interest, &time);
-    leave_library();
-    *timeout_ms_out = (int)(time.tv_sec * 1000 + time.tv_usec / 1000);
-    if (rc != ZOK || fd < 0) {
-        fd = -1;
-        if (*timeout_ms_out < PAUSE_MS)
-            *timeout_ms_out = PAUSE_MS;
-    }
-    *events_out = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) | (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
-    atomic_store(&link->socket, fd);
-    return fd;
-}
-
-static void wait_for_io_locked(snk_zk_link *link)
-{
-    short events = 0;
-    int timeout_ms = 0;
-    int fd = plan_locked(link, &events, &timeout_ms);
-    struct pollfd fds[2] = { { .fd = link->wake_fd, .events = POLLIN }, { .fd = fd, .events = events } };
-    unlock_and_wake(link);
-    if (poll(fds, fd < 0 ? 1 : 2, timeout_ms) < 0)
-        fds[0].revents = fds[1].revents = 0;
-    eventfd_t value = 0;
-    if (fds[0].revents != 0)
-        (void)eventfd_read(link->wake_fd, &value);
-    (void)pthread_mutex_lock(&link->mutex);
-    if (link->handle == NULL)
-        return;
-    int happened = (fds[1].revents & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) |
-                   (fds[1].revents & POLLOUT ? ZOOKEEPER_WRITE : 0);
-    enter_library();
-    (void)zookeeper_process(link->handle, happened);
-    leave_library();
-}
-
 static void *run(void *context)
 {
     snk_zk_link *link = context;
@@ -237,18 +48,18 @@ static void *run(void *context)
         uint64_t ended = 0;
         if (link->expired) {
             ended = link->session;
-            end_session_locked(link);
+            snk_zk_session_end_locked(link);
             link->expired = false;
         }
         if (link->handle == NULL)
-            start_session_locked(link);
+            snk_zk_session_start_locked(link);
         announce_locked(link, ended);
         if (!link->closing)
-            wait_for_io_locked(link);
+            snk_zk_drive_locked(link);
         announce_locked(link, 0);
     }
-    end_session_locked(link);
-    unlock_and_wake(link);
+    snk_zk_session_end_locked(link);
+    snk_zk_unlock_and_wake(link);
     return NULL;
 }
 
@@ -295,7 +106,7 @@ static void free_link(snk_zk_link *link)
 sneck_status snk_zk_link_open(const snk_zk_config *config, snk_zk_link **link_out, sneck_error *error)
 {
     *link_out = NULL;
-    (void)pthread_once(&library_once, prepare_library);
+    snk_zk_drive_prepare();
     snk_zk_link *link = calloc(1, sizeof *link);
     if (link == NULL)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
@@ -338,97 +149,7 @@ void snk_zk_link_abandon(snk_zk_link *link)
     (void)close(link->wake_fd);
 }
 
-/* ---- Trips ---- */
-
-size_t snk_zk_ask(snk_zk_trip *trip, snk_zk_verb verb, const char *path)
-{
-    trip->requests[trip->count] = (snk_zk_request){ .verb = verb, .path = path, .version = -1 };
-    return trip->count++;
-}
-
-/* Waits for a connection. False: none in time. */
-static bool await_connection_locked(snk_zk_link *link, int64_t until_ns)
-{
-    while (!link->connected && !link->denied) {
-        int64_t left_ns = until_ns - snk_now_ns();
-        if (left_ns <= 0)
-            return false;
-        struct timespec until = snk_timespec(snk_clock_read_ns(CLOCK_MONOTONIC) + left_ns);
-        (void)pthread_cond_timedwait(&link->changed, &link->mutex, &until);
-    }
-    return link->connected;
-}
-
-static void send_locked(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_flight *flight)
-{
-    const struct ACL_vector *acl = link->login != NULL ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
-    for (size_t i = 0; i < trip->count; i++)
-        snk_zk_seat_send(&flight->seats[i], link->handle, &trip->requests[i], acl, on_event, link);
-    if (trip->count >= FITS_SOCKET)
-        (void)eventfd_write(link->wake_fd, 1);
-}
-
-static bool await_landing(snk_zk_flight *flight, int64_t until_ns)
-{
-    const snk_futex_word word = { .word = &flight->landed, .expected = 0 };
-    while (atomic_load(&flight->landed) == 0) {
-        int64_t left_ns = until_ns - snk_now_ns();
-        if (left_ns <= 0)
-            return false;
-        (void)snk_futex_wait_any(&word, 1, left_ns);
-    }
-    return true;
-}
-
-static bool is_answer(int rc)
-{
-    return rc == ZOK || rc == ZUNIMPLEMENTED || rc == ZBADARGUMENTS ||
-           (rc < ZAPIERROR && rc != ZCLOSING && rc != ZSESSIONEXPIRED && rc != ZSESSIONMOVED && rc != ZINVALIDSTATE);
-}
-
-static snk_zk_outcome travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
-{
-    (void)pthread_mutex_lock(&link->mutex);
-    bool connected = await_connection_locked(link, trip->until_ns);
-    bool other = connected && trip->session != 0 && trip->session != link->session;
-    /* A session that has ended is known by its number before there is a new one. */
-    if (connected && !other) {
-        back->session = link->session;
-        send_locked(link, trip, back->flight);
-    }
-    (void)pthread_mutex_unlock(&link->mutex);
-    if (!connected || other) {
-        atomic_store(&back->flight->owners, 1); /* the library never saw it */
-        return other ? SNK_ZK_OTHER_SESSION : SNK_ZK_NOT_SENT;
-    }
-    bool landed = await_landing(back->flight, trip->until_ns);
-    if (!landed)
-        return SNK_ZK_CUT; /* the answers are being written: they are nobody's to read */
-    back->replies = back->flight->replies;
-    for (size_t i = 0; i < trip->count; i++) {
-        if (!is_answer(back->replies[i].rc))
-            return SNK_ZK_CUT;
-    }
-    return SNK_ZK_ANSWERED;
-}
-
-snk_zk_outcome snk_zk_travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
-{
-    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count, &link->arrivals) };
-    if (back->flight == NULL)
-        return SNK_ZK_NO_MEMORY;
-    int cancel_state = PTHREAD_CANCEL_ENABLE;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    snk_zk_outcome outcome = travel(link, trip, back);
-    (void)pthread_setcancelstate(cancel_state, NULL);
-    return outcome;
-}
-
-void snk_zk_trip_end(snk_zk_back *back)
-{
-    snk_zk_flight_unref(back->flight);
-    *back = (snk_zk_back){ .flight = NULL };
-}
+/* ---- What is known of it ---- */
 
 static void forget_answer(int rc, const struct Stat *stat, const void *data)
 {

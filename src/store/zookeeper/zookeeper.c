@@ -273,6 +273,7 @@ static snk_zk_store *new_store(const snk_store_config *config, const snk_zk_opti
     store->base.traits = (snk_store_traits){
         .tokens = SNK_TOKEN_DURABLE,
         .modes = SNK_MODES_ALL,
+        .lanes = SNK_TOGETHER_THREADS_MAX,
         .pushes_wakeups = true,
         .keeps_versions = true,
     };

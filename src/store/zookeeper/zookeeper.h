@@ -64,14 +64,6 @@ snk_zk_outcome snk_zk_make_folder(snk_zk_store *store, const char *folder, int64
 
 /* claims.c */
 void snk_zk_submit(snk_store *base, snk_call *call);
-typedef struct snk_zk_found {
-    char *path; /* to be freed; NULL: there is none */
-    struct Stat stat;
-    snk_zk_note note;
-} snk_zk_found;
-/* The node of a claim, found by its id among all of its folder (of session `owner`; 0: of any). */
-snk_zk_outcome snk_zk_locate(snk_zk_store *store, const char *folder, const snk_id *id, int64_t owner, int64_t until_ns,
-                             snk_zk_found *found_out);
 
 /* janitor.c */
 bool snk_zk_janitor_start(snk_zk_store *store);

@@ -100,7 +100,8 @@ static void ask(kinds_agent *agent, kinds_unit *unit, kinds_thing thing, const s
         .terms = { .lease_ns = world->plan.lease_ns,
                    .renew_ns = chance(world, world->plan.unrenewed) ? SNK_NEVER_NS : world->plan.lease_ns / 3,
                    .fair = chance(world, 300),
-                   .forget_on_loss = true },
+                   .forget_on_loss = true,
+                   .is_unused = grip->mode == SNK_MODE_TAKE },
         .once = limit_ns == 0,
         .reentrant = true,
         .hold = bring_hold(world, unit),
@@ -178,11 +179,16 @@ static void take_lock_again(kinds_agent *agent)
     ask(agent, &agent->units[0], KINDS_LOCK, &(snk_grip){ .mode = SNK_MODE_EXCLUSIVE }, -1);
 }
 
-/* A signal is used up when its receiver has the lock again. */
+/* A signal is used up when its receiver has the lock again; else it goes to the next one. */
 static void end_sleep(kinds_agent *agent)
 {
-    if (agent->units[1].has)
-        give_back(agent, &agent->units[1]);
+    kinds_unit *signal = &agent->units[1];
+    if (signal->has && agent->units[0].has && signal->machine.hold != NULL)
+        signal->machine.hold->terms.is_unused = false;
+    else if (signal->has)
+        kinds_saw(agent->world, KINDS_PROBE_SIGNAL_UNUSED);
+    if (signal->has)
+        give_back(agent, signal);
     agent->wants_signal = false;
     schedule(agent, agent->units[0].has ? KINDS_HOLDING : KINDS_IDLE);
 }
@@ -227,6 +233,19 @@ void kinds_agent_counted(kinds_agent *agent)
         schedule(agent, KINDS_IDLE);
 }
 
+/* A reader that wants to write, and reads on meanwhile: it would wait for itself, for ever. */
+static void upgrade(kinds_agent *agent)
+{
+    snk_grip write = { .mode = SNK_MODE_EXCLUSIVE };
+    if (snk_grip_waits_for_itself(&write, 1, 0)) {
+        kinds_saw(agent->world, KINDS_PROBE_UPGRADE_REFUSED);
+        schedule(agent, KINDS_HOLDING);
+        return;
+    }
+    agent->doing = KINDS_ACQUIRING;
+    ask(agent, &agent->units[1], KINDS_LOCK, &write, -1);
+}
+
 static void act_holding(kinds_agent *agent)
 {
     kinds_world *world = agent->world;
@@ -244,6 +263,11 @@ static void act_holding(kinds_agent *agent)
         agent->doing = KINDS_DOWNGRADING;
         ask(agent, &agent->units[1], KINDS_LOCK,
             &(snk_grip){ .mode = SNK_MODE_SHARED, .beside = first->machine.hold->claim }, draw_limit_ns(world));
+        return;
+    }
+    bool reads = first->has && first->grip.mode == SNK_MODE_SHARED && kinds_believes(agent, first);
+    if (reads && !agent->units[1].has && chance(world, 200)) {
+        upgrade(agent);
         return;
     }
     for (uint32_t i = 0; i < KINDS_MACHINES; i++)

@@ -7,6 +7,7 @@
 int sim_bug = 0;
 
 static const sim_bug_entry bugs[] = {
+    { 31, "S1", "who is told that the store has forgotten its hold believes in it" },
     { 70, "I8", "a reader comes in to a writer" },
     { 71, "I8", "a writer comes in to readers" },
     { 72, "I7", "a permit of several counts as one" },
@@ -28,6 +29,9 @@ static const sim_bug_entry bugs[] = {
     { 88, "I11", "store: the last of the queue comes first" },
     { 89, "CV", "store: a broadcast forgets one" },
     { 90, "I9", "a latch opens at 1" },
+    { 150, "I1", "store: one that was emptied begins its tokens again" },
+    { 151, "I6", "a reader that wants to write waits for itself" },
+    { 152, "CV", "a signal is used up by one who cannot have the lock again" },
 };
 
 int main(int argc, char **argv)

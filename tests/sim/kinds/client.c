@@ -113,6 +113,8 @@ static void send(kinds_agent *agent, const kinds_unit *unit, const snk_send *sen
     request->grip = claim->grip;
     request->send = *send;
     request->repeats = send->chase;
+    if (claim->thing == KINDS_CONDITION && send->ends_hold && !send->chase && !agent->units[0].has)
+        kinds_violate(world, "CV", "a signal was used up by one who does not have the lock");
     claim->in_flight++;
     if (!send->chase) {
         transmit(world, request);
@@ -238,7 +240,11 @@ static void deliver(kinds_world *world, kinds_request *request, bool answered)
                         .send = &request->send,
                         .answer = answered ? &request->answer : &silence };
     snk_actions actions;
-    kinds_step(agent, &agent->units[request->unit], &event, &actions);
+    kinds_unit *unit = &agent->units[request->unit];
+    kinds_step(agent, unit, &event, &actions);
+    bool is_gone = answered && request->send.ask == SNK_ASK_RENEW && request->answer.kind == SNK_ANSWER_GONE;
+    if (is_gone && kinds_believes(agent, unit) && snk_id_equal(&unit->machine.hold->claim, &request->send.claim))
+        kinds_violate(world, "S1", "the store said that it has forgotten a hold, and its process believes in it");
 }
 
 void kinds_on_reply(kinds_world *world, const sim_event *event)

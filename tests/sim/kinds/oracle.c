@@ -133,6 +133,22 @@ static void check_new_tokens(kinds_world *world, const kinds_state *before, cons
     }
 }
 
+/* I1: tokens of those who are alone, and of permits, rise though the store forgets. */
+static void check_highest_token(kinds_world *world, kinds_thing thing, const kinds_state *before,
+                                const kinds_state *after)
+{
+    uint64_t *highest = &world->highest[thing];
+    uint64_t now = *highest;
+    for (uint32_t i = 0; i < after->holders.count; i++) {
+        const kinds_entry *entry = &after->holders.at[i];
+        bool is_new = kinds_find(&before->holders, &entry->claim) == before->holders.count;
+        if (is_new && entry->grip.mode != SNK_MODE_SHARED && entry->token <= *highest)
+            kinds_violate(world, "I1", "a token is not higher than one before");
+        now = entry->token > now ? entry->token : now;
+    }
+    *highest = after->token > now ? after->token : now;
+}
+
 static void check_nobody_forgotten(kinds_world *world, const kinds_state *after)
 {
     if (after->queue.count > 0 && could_hold(after, &after->queue.at[0].grip))
@@ -312,7 +328,8 @@ static void check_orphans(kinds_world *world, const kinds_entries *entries)
         const kinds_claim *claim = kinds_find_claim(world, &entries->at[i].claim);
         const kinds_agent *agent = &world->agents[claim->agent];
         const kinds_unit *unit = &agent->units[claim->unit];
-        if (entries->at[i].expires_at_ns <= now_ns || claim->epoch != agent->epoch || claim->in_flight > 0)
+        if (entries->at[i].expires_at_ns <= now_ns || claim->epoch != agent->epoch || claim->in_flight > 0 ||
+            claim->forgotten)
             continue;
         bool holds = unit->machine.hold != NULL && snk_id_equal(&unit->machine.hold->claim, &claim->id);
         bool seeks = unit->waits && !unit->waiter.decided && snk_id_equal(&unit->waiter.seek.claim, &claim->id);
@@ -329,6 +346,7 @@ void kinds_after_execution(kinds_world *world, kinds_thing thing, const kinds_re
     check_others(world, &before->state, after, subject);
     check_order(world, &before->state, after, request);
     check_new_tokens(world, &before->state, after);
+    check_highest_token(world, thing, &before->state, after);
     switch (thing) {
     case KINDS_LOCK:
         check_lock(world, after);
@@ -358,6 +376,9 @@ static void check_belief(kinds_world *world, const kinds_agent *agent, const kin
     const snk_hold *hold = unit->machine.hold;
     const kinds_entries *holders = &world->store.things[unit->thing].holders;
     uint32_t index = kinds_find(holders, &hold->claim);
+    /* A store that was emptied is believed in until it is asked. */
+    if (kinds_find_claim(world, &hold->claim)->forgotten)
+        return;
     if (index == holders->count) {
         kinds_violate(world, "I2", "a process believes in a hold that the store has ended");
         return;
@@ -375,6 +396,32 @@ void kinds_check_beliefs(kinds_world *world)
         for (uint32_t j = 0; j < KINDS_MACHINES; j++)
             if (kinds_believes(&world->agents[i], &world->agents[i].units[j]))
                 check_belief(world, &world->agents[i], &world->agents[i].units[j]);
+}
+
+static void forget(kinds_world *world, const kinds_entries *entries, kinds_probe probe)
+{
+    int64_t now_ns = kinds_store_now(world);
+    for (uint32_t i = 0; i < entries->count; i++) {
+        kinds_find_claim(world, &entries->at[i].claim)->forgotten = true;
+        if (entries->at[i].expires_at_ns > now_ns)
+            kinds_saw(world, probe);
+    }
+}
+
+/* Its tombstones go with it: what was given up may come after all, until its lease ends it; and what was counted, again. */
+void kinds_before_wipe(kinds_world *world)
+{
+    for (uint32_t i = 0; i < KINDS_THINGS; i++) {
+        forget(world, &world->store.things[i].holders, KINDS_PROBE_WIPED_HOLD);
+        forget(world, &world->store.things[i].queue, KINDS_PROBE_WIPED_WAIT);
+    }
+    for (uint32_t i = 0; i < world->claim_count; i++) {
+        kinds_claim *claim = &world->claims[i];
+        claim->forgotten |= claim->buried;
+        claim->buried = false;
+        claim->counted = false;
+    }
+    note_zero(world);
 }
 
 void kinds_check_granted(kinds_agent *agent, kinds_unit *unit)

@@ -76,6 +76,8 @@ static kinds_entry *grant(kinds_state *state, const kinds_entry *entry, int64_t 
     holder->expires_at_ns = until_ns;
     uint64_t floor = (uint64_t)(now_ns / SNK_NS_PER_US);
     bool shares = entry->grip.mode == SNK_MODE_SHARED && state->token != 0;
+    if (SNK_BUGGY(150) && state->token == 0)
+        floor = 1;
     if (!shares && !SNK_BUGGY(86))
         state->token = state->token + 1 > floor ? state->token + 1 : floor;
     holder->token = state->token;

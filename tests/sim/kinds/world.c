@@ -113,6 +113,7 @@ static void draw_plan(kinds_world *world)
     plan->every_ns[KINDS_FAULT_PAUSE] = sim_random_chance(random, 400) ? plan->lease_ns * 2 : 0;
     plan->every_ns[KINDS_FAULT_CRASH] = sim_random_chance(random, 400) ? plan->lease_ns * 2 : 0;
     plan->every_ns[KINDS_FAULT_OUTAGE] = sim_random_chance(random, 250) ? plan->lease_ns * 4 : 0;
+    plan->every_ns[KINDS_FAULT_WIPE] = sim_random_chance(random, 150) ? plan->lease_ns * 6 : 0;
     plan->every_ns[KINDS_FAULT_SETTLE] = sim_random_chance(random, 300) ? plan->lease_ns / 4 : 0;
     plan->agent_count = 2 + sim_random_below(random, KINDS_AGENTS_MAX - 1);
     plan->event_budget = 300 + sim_random_below(random, 1500);
@@ -153,6 +154,25 @@ static void crash(kinds_world *world, kinds_agent *agent)
                    .kind = KINDS_EVENT_RESTART, .process = (uint8_t)kinds_agent_number(agent), .epoch = agent->epoch });
 }
 
+/* Tokens rise all the same, as long as the clock is past the last one. */
+static bool tokens_would_rise(const kinds_world *world)
+{
+    for (uint32_t i = 0; i < KINDS_THINGS; i++)
+        if (world->highest[i] >= (uint64_t)(kinds_store_now(world) / SNK_NS_PER_US))
+            return false;
+    return true;
+}
+
+static void wipe(kinds_world *world)
+{
+    if (!tokens_would_rise(world))
+        return;
+    kinds_saw(world, KINDS_PROBE_WIPED);
+    kinds_record(world, "wipe", 0, 0, 0, 0);
+    kinds_before_wipe(world);
+    kinds_store_clear(&world->store);
+}
+
 static void on_fault(kinds_world *world, kinds_fault fault)
 {
     kinds_agent *agent = &world->agents[sim_random_below(&world->faults, world->plan.agent_count)];
@@ -169,6 +189,9 @@ static void on_fault(kinds_world *world, kinds_fault fault)
     case KINDS_FAULT_OUTAGE:
         world->outage_until_ns =
             world->now_ns + sim_random_octaves(&world->faults, SNK_NS_PER_MS, world->plan.lease_ns * 2);
+        break;
+    case KINDS_FAULT_WIPE:
+        wipe(world);
         break;
     case KINDS_FAULT_SETTLE:
         kinds_settle_store(world);
@@ -190,6 +213,8 @@ static void begin(kinds_world *world, uint64_t seed)
     sim_random_init(&world->ids, seed, 4);
     sim_heap_clear(&world->heap);
     kinds_store_clear(&world->store);
+    for (uint32_t i = 0; i < KINDS_THINGS; i++)
+        world->highest[i] = 0;
     world->healed = false;
     world->now_ns = 0;
     world->outage_until_ns = 0;

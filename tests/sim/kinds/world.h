@@ -48,13 +48,18 @@
     X(SIGNALLED, "a signal given to who waits")                                                                        \
     X(SIGNAL_ALONE, "a signal that nobody waited for")                                                                 \
     X(SIGNAL_USED, "a signal used up")                                                                                 \
+    X(SIGNAL_UNUSED, "a signal received by one who could not have the lock again")                                     \
     X(SIGNAL_PASSED_ON, "a signal passed on, not used")                                                                \
     X(LOST, "a hold lost")                                                                                             \
     X(CRASHED, "a process died with a claim")                                                                          \
     X(CHASED, "a claim chased")                                                                                        \
     X(REFUSED, "an acquire refused because of a tombstone")                                                            \
     X(STARTED, "begun by the message that it was granted")                                                             \
-    X(TIMED_OUT, "a wait ended by its limit")
+    X(TIMED_OUT, "a wait ended by its limit")                                                                          \
+    X(UPGRADE_REFUSED, "a reader that wanted to write was refused")                                                    \
+    X(WIPED, "the store was emptied")                                                                                  \
+    X(WIPED_HOLD, "a hold was in a store that was emptied")                                                            \
+    X(WIPED_WAIT, "somebody waited in a store that was emptied")
 
 #define KINDS_PROBE_NAME(name, text) KINDS_PROBE_##name,
 typedef enum kinds_probe {
@@ -80,6 +85,7 @@ typedef enum kinds_fault {
     KINDS_FAULT_PAUSE,
     KINDS_FAULT_CRASH,
     KINDS_FAULT_OUTAGE,
+    KINDS_FAULT_WIPE,
     KINDS_FAULT_SETTLE, /* not a fault: the store trims what is over by itself */
     KINDS_FAULT_COUNT
 } kinds_fault;
@@ -175,6 +181,7 @@ typedef struct kinds_claim {
     snk_grip grip;
     bool buried;
     bool counted;       /* a count-down: it did */
+    bool forgotten;     /* it was in a store that was emptied, or was given up before that */
     uint16_t in_flight; /* requests that somebody waits for, or repeats */
     snk_grant grant;    /* the last */
 } kinds_claim;
@@ -192,6 +199,7 @@ typedef struct kinds_world {
     uint32_t event_count;
     sim_heap heap;
     kinds_store store;
+    uint64_t highest[KINDS_THINGS]; /* token of each thing, whatever the store has forgotten */
     sim_clock store_clock;
     kinds_agent agents[KINDS_AGENTS_MAX];
     kinds_request requests[KINDS_REQUESTS_MAX];
@@ -284,6 +292,8 @@ void kinds_check_beliefs(kinds_world *world);
 void kinds_check_granted(kinds_agent *agent, kinds_unit *unit);
 /* What is true between events. */
 void kinds_check_orphans(kinds_world *world);
+/* The store is about to forget everything. */
+void kinds_before_wipe(kinds_world *world);
 void kinds_check_end(kinds_world *world);
 
 extern const sim_subject sim_subject_kinds;

@@ -295,7 +295,7 @@ void qs_step(qs_world *world, qs_process *process, qs_thread *thread, snk_event 
             qs_check_decision(world, process, &process->threads[i]);
     for (uint32_t i = 0; i < actions->send_count && !world->failed; i++) {
         const snk_send *send = &actions->sends[i];
-        bool is_result = thread != NULL && actions->pending && send->ends_hold;
+        bool is_result = thread != NULL && actions->pending && send->was_held;
         if (send->chase)
             start_chase(world, process, send);
         else

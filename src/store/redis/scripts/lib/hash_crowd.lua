@@ -270,7 +270,8 @@ end
 -- Grants those who wait, from place `passed` on, as far as they can be granted; `asker` is there without being asked, and
 -- gets its lease. True: somebody waits whom nobody may overtake.
 admit = function(asker, asker_lease, passed)
-    for _ = 1, 64 do
+    while looks > 0 do
+        looks = looks - 1
         local heads = redis.call('ZRANGE', queue, passed, passed + 1)
         local claim, alone = heads[1], passed == 0 and not heads[2]
         if not claim then
@@ -304,6 +305,7 @@ end
 -- Brings everything up to date after gather, and after each change. Returns what admit does.
 local function settle(asker, asker_lease)
     trim()
+    looks = LOOKS_MAX
     local waits = admit(asker, asker_lease, 0)
     -- A signal is for those who wait; what none of them took is over.
     if object == 'condition' and left() ~= 0 then
@@ -335,7 +337,10 @@ local function renew(claim, lease)
                 set_limit(ends)
             end
         end
-        local _, units, first, last = string.match(entry, HOLDER)
+        local mode, units, first, last = string.match(entry, HOLDER)
+        if mode == 'permit' then
+            redis.call('PEXPIRE', count_key, KEPT_MS)
+        end
         return { 1, tonumber(first), tonumber(last), tonumber(units), mended_ttl, mended_owner, mended_queue }
     end
     local holding, first, last = peek()

@@ -2,6 +2,10 @@
 -- A waiter's entry in queue_info: `<lease> <tokens> <fair> <wake> <owner> <pid> <since> <host> <why>`.
 local mended_ttl, mended_owner, mended_queue = 0, 0, 0
 local OFFER_MS, OFFER_MS_TEXT = 2000, '2000'
+-- So many waiters are looked at, by serve and by admit together: they call each other, and a server that runs a script does
+-- nothing else. Who is left out is found by the next script.
+local LOOKS_MAX = 64
+local looks = LOOKS_MAX
 -- Grants those who do not want to be alone; with the layout's crowd. They have another word than these.
 local admit
 local IS_ALONE = { grant = true, one = true, all = true }
@@ -57,7 +61,8 @@ end
 -- may just have been cut; its lease alone removes it. A waiter that wants only a hint is told and must ask.
 local function serve(asker, asker_lease, before, heads, passed)
     passed = passed or 0
-    for _ = 1, 64 do
+    while looks > 0 do
+        looks = looks - 1
         -- One at a time: mostly the first one is served, however many there are.
         heads = heads or redis.call('ZRANGE', queue, passed, passed + 1)
         local claim, alone = heads[1], passed == 0 and not heads[2]

@@ -1,0 +1,171 @@
+#include "store/zookeeper/drive.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#include "base/array.h"
+#include "base/clock.h"
+
+/* A pause where the library asks for none: between attempts to connect, and before a name is looked up again. */
+#define PAUSE_MS 20
+#define INIT_PAUSE_MS 1000
+
+/* ---- What the library says, under mutex ---- */
+
+static void on_session(snk_zk_link *link, zhandle_t *handle, int state)
+{
+    if (handle != link->handle && link->handle != NULL)
+        return;
+    link->connected = state == ZOO_CONNECTED_STATE;
+    if (state == ZOO_CONNECTED_STATE) {
+        int64_t id = zoo_client_id(handle)->client_id;
+        if (id != link->session_id)
+            link->session++;
+        link->session_id = id;
+        link->session_ns = zoo_recv_timeout(handle) * SNK_NS_PER_MS;
+        link->announce = true;
+    }
+    if (state == ZOO_EXPIRED_SESSION_STATE)
+        link->expired = true;
+    if (state == ZOO_AUTH_FAILED_STATE)
+        link->denied = true;
+    (void)pthread_cond_broadcast(&link->changed);
+}
+
+void snk_zk_on_event(zhandle_t *handle, int type, int state, const char *path, void *context)
+{
+    snk_zk_link *link = context;
+    if (type == ZOO_SESSION_EVENT) {
+        /* Each watch is told of these as well; once is enough. */
+        if (path == NULL || *path == '\0')
+            on_session(link, handle, state);
+        return;
+    }
+    char **fired = snk_array_with_room(link->fired, link->fired_count, &link->fired_room, sizeof *fired);
+    char *copy = path == NULL ? NULL : strdup(path);
+    if (fired != NULL)
+        link->fired = fired;
+    /* Without memory for it the claim is found by its next look. */
+    if (fired == NULL || copy == NULL)
+        free(copy);
+    else
+        fired[link->fired_count++] = copy;
+}
+
+static void drop_message(const char *message)
+{
+    (void)message;
+}
+
+/* ---- Sessions ---- */
+
+/*
+ * It formats addresses and messages in buffers of its own that all its handles share, so the links of one process take
+ * turns where it may do that: everywhere but in sending. Taken after link.mutex; a leaf. A child of fork() has a new one.
+ */
+static pthread_mutex_t library_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+
+static void renew_library_mutex(void)
+{
+    (void)pthread_mutex_init(&library_mutex, NULL);
+}
+
+static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, renew_library_mutex);
+}
+
+static void enter_library(void)
+{
+    (void)pthread_mutex_lock(&library_mutex);
+}
+
+static void leave_library(void)
+{
+    (void)pthread_mutex_unlock(&library_mutex);
+}
+
+void snk_zk_drive_prepare(void)
+{
+    (void)pthread_once(&library_once, watch_forks);
+}
+
+void snk_zk_session_start_locked(snk_zk_link *link)
+{
+    enter_library();
+    link->handle = zookeeper_init2(link->hosts, snk_zk_on_event, link->session_ms, NULL, link, 0, drop_message);
+    if (link->handle != NULL && link->login != NULL)
+        (void)zoo_add_auth(link->handle, "digest", link->login, (int)strlen(link->login), NULL, NULL);
+    leave_library();
+}
+
+void snk_zk_session_end_locked(snk_zk_link *link)
+{
+    zhandle_t *handle = link->handle;
+    link->connected = false;
+    atomic_store(&link->socket, -1);
+    enter_library();
+    if (handle != NULL)
+        (void)zookeeper_close(handle);
+    leave_library();
+    link->handle = NULL;
+}
+
+/* ---- Sending and receiving ---- */
+
+void snk_zk_unlock_and_wake(snk_zk_link *link)
+{
+    snk_zk_flight *arrivals = link->arrivals;
+    link->arrivals = NULL;
+    (void)pthread_mutex_unlock(&link->mutex);
+    snk_zk_flights_wake(arrivals);
+}
+
+/* What to wait for next, and how long; -1: no socket. */
+static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out)
+{
+    int fd = -1;
+    int interest = 0;
+    struct timeval time = { .tv_sec = 0 };
+    *events_out = 0;
+    *timeout_ms_out = INIT_PAUSE_MS;
+    if (link->handle == NULL)
+        return -1;
+    enter_library();
+    int rc = zookeeper_interest(link->handle, &fd, &interest, &time);
+    leave_library();
+    *timeout_ms_out = (int)(time.tv_sec * 1000 + time.tv_usec / 1000);
+    if (rc != ZOK || fd < 0) {
+        fd = -1;
+        if (*timeout_ms_out < PAUSE_MS)
+            *timeout_ms_out = PAUSE_MS;
+    }
+    *events_out = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) | (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
+    atomic_store(&link->socket, fd);
+    return fd;
+}
+
+void snk_zk_drive_locked(snk_zk_link *link)
+{
+    short events = 0;
+    int timeout_ms = 0;
+    int fd = plan_locked(link, &events, &timeout_ms);
+    struct pollfd fds[2] = { { .fd = link->wake_fd, .events = POLLIN }, { .fd = fd, .events = events } };
+    snk_zk_unlock_and_wake(link);
+    if (poll(fds, fd < 0 ? 1 : 2, timeout_ms) < 0)
+        fds[0].revents = fds[1].revents = 0;
+    eventfd_t value = 0;
+    if (fds[0].revents != 0)
+        (void)eventfd_read(link->wake_fd, &value);
+    (void)pthread_mutex_lock(&link->mutex);
+    if (link->handle == NULL)
+        return;
+    int happened = (fds[1].revents & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) |
+                   (fds[1].revents & POLLOUT ? ZOOKEEPER_WRITE : 0);
+    enter_library();
+    (void)zookeeper_process(link->handle, happened);
+    leave_library();
+}

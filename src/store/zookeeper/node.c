@@ -1,0 +1,114 @@
+#include "store/zookeeper/node.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "store/zookeeper/scene.h"
+
+snk_zk_outcome snk_zk_locate(snk_zk_store *store, const char *folder, const snk_id *id, int64_t owner, int64_t until_ns,
+                             snk_zk_found *found_out)
+{
+    found_out->path = NULL;
+    int rc = ZOK;
+    snk_zk_scene scene;
+    snk_zk_outcome outcome = snk_zk_scene_read(store, folder, false, until_ns, &scene, &rc);
+    for (size_t i = 0; i < scene.count && outcome == SNK_ZK_ANSWERED; i++) {
+        const snk_zk_place *place = &scene.places[i];
+        if (!snk_id_equal(&place->note.claim, id) || (owner != 0 && place->stat.ephemeralOwner != owner))
+            continue;
+        snk_zk_path path;
+        snk_zk_below(folder, place->node.name, path);
+        *found_out = (snk_zk_found){ .path = strdup(path), .stat = place->stat, .note = place->note };
+        if (found_out->path == NULL)
+            outcome = SNK_ZK_NO_MEMORY;
+        break;
+    }
+    snk_zk_scene_end(&scene);
+    return outcome;
+}
+
+bool snk_zk_node_set(snk_zk_table *table, snk_zk_claim *claim, char *path, uint64_t session, int64_t czxid)
+{
+    (void)pthread_mutex_lock(&table->mutex);
+    claim->path = path;
+    claim->session = session;
+    claim->czxid = czxid;
+    bool is_in = !claim->gone;
+    (void)pthread_mutex_unlock(&table->mutex);
+    return is_in;
+}
+
+void snk_zk_node_describe(const snk_zk_store *store, const snk_claim *asked, snk_zk_note *note)
+{
+    bool counts = asked->grip.mode == SNK_MODE_PERMIT || asked->grip.mode == SNK_MODE_TAKE;
+    *note = (snk_zk_note){
+        .claim = asked->send.claim,
+        .pid = store->identity.pid,
+        .lease_ms = asked->send.lease_ns / SNK_NS_PER_MS,
+        .units = asked->grip.units,
+        .fair = asked->send.fair,
+        /* Who comes to a free lock has it at once, and most do. */
+        .held_ms = counts ? 0 : snk_wall_us() / 1000,
+    };
+    (void)snprintf(note->owner, sizeof note->owner, "%s:%lld", store->identity.uuid, (long long)asked->thread);
+    (void)snk_copy_text(note->host, sizeof note->host, store->identity.host);
+    (void)snk_copy_text(note->why, sizeof note->why, asked->why == NULL ? "" : asked->why);
+}
+
+int64_t snk_zk_node_lease_ms(const snk_zk_asked *asked, snk_zk_claim *claim)
+{
+    (void)pthread_mutex_lock(&asked->store->table.mutex);
+    int64_t left_ns = claim->expires_at_ns - snk_now_ns();
+    (void)pthread_mutex_unlock(&asked->store->table.mutex);
+    int64_t lease_ns = asked->asked->send.lease_ns;
+    return (left_ns > lease_ns ? left_ns : lease_ns) / SNK_NS_PER_MS;
+}
+
+size_t snk_zk_node_ask(snk_zk_trip *trip, const snk_zk_claim *claim, char text[SNK_ZK_NOTE_SIZE])
+{
+    snk_zk_note_write(&claim->note, text);
+    size_t index = snk_zk_ask(trip, SNK_ZK_SET, claim->path);
+    trip->requests[index].data = text;
+    return index;
+}
+
+void snk_zk_node_withdraw(const snk_zk_asked *asked, snk_zk_claim *claim)
+{
+    snk_zk_trip trip = { .until_ns = asked->until_ns, .session = claim->session };
+    (void)snk_zk_ask(&trip, SNK_ZK_DELETE, claim->path);
+    snk_zk_back back;
+    snk_zk_outcome outcome = snk_zk_insist(asked->store, &trip, &back);
+    snk_zk_trip_end(&back);
+    bool is_deleted = outcome == SNK_ZK_ANSWERED || outcome == SNK_ZK_OTHER_SESSION;
+    (void)snk_zk_claim_remove(&asked->store->table, claim);
+    if (is_deleted)
+        return;
+    (void)atomic_fetch_add(&claim->owners, 1);
+    snk_zk_janitor_adopt(asked->store, claim);
+}
+
+bool snk_zk_node_find(const snk_zk_asked *asked, snk_zk_claim *claim)
+{
+    if (claim->path != NULL)
+        return true;
+    snk_zk_found found = { .path = NULL };
+    uint64_t session = claim->session;
+    int64_t owner = snk_zk_session_id(asked->store->link, session);
+    snk_zk_outcome outcome = SNK_ZK_ANSWERED;
+    /* Of a session that is over there is no node. */
+    if (owner != 0)
+        outcome = snk_zk_locate(asked->store, claim->folder, &claim->id, owner, asked->until_ns, &found);
+    if (outcome != SNK_ZK_ANSWERED) {
+        snk_zk_answer_failure(asked, outcome, false);
+        return false;
+    }
+    if (found.path == NULL) {
+        snk_zk_answer_gone(asked, claim);
+        return false;
+    }
+    (void)snk_zk_node_set(&asked->store->table, claim, found.path, session, found.stat.czxid);
+    return true;
+}

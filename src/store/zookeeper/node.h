@@ -1,0 +1,32 @@
+/* The node of a claim: found by the claim's id, written to, deleted. */
+#ifndef SNK_STORE_ZOOKEEPER_NODE_H
+#define SNK_STORE_ZOOKEEPER_NODE_H
+
+#include "store/zookeeper/claims.h"
+
+typedef struct snk_zk_found {
+    char *path; /* to be freed; NULL: there is none */
+    struct Stat stat;
+    snk_zk_note note;
+} snk_zk_found;
+
+/* The node of a claim, found by its id among all of its folder (of session `owner`; 0: of any). */
+snk_zk_outcome snk_zk_locate(snk_zk_store *store, const char *folder, const snk_id *id, int64_t owner, int64_t until_ns,
+                             snk_zk_found *found_out);
+
+/* The claim's node is there. False when the claim is over already: then its node is the caller's to delete. */
+bool snk_zk_node_set(snk_zk_table *table, snk_zk_claim *claim, char *path, uint64_t session, int64_t czxid);
+/* Finds the node of a claim whose acquire was never answered. False, and answered: there is none, or it is not known. */
+bool snk_zk_node_find(const snk_zk_asked *asked, snk_zk_claim *claim);
+
+/* What the node says at first. */
+void snk_zk_node_describe(const snk_zk_store *store, const snk_claim *asked, snk_zk_note *note);
+/* The lease that it says: what others are shown never shrinks, either. */
+int64_t snk_zk_node_lease_ms(const snk_zk_asked *asked, snk_zk_claim *claim);
+/* Adds a request that writes the claim's note, and its index is returned. */
+size_t snk_zk_node_ask(snk_zk_trip *trip, const snk_zk_claim *claim, char text[SNK_ZK_NOTE_SIZE]);
+
+/* A claim that is of no use is deleted; if that fails, the janitor does it. */
+void snk_zk_node_withdraw(const snk_zk_asked *asked, snk_zk_claim *claim);
+
+#endif

@@ -1,0 +1,99 @@
+/* Trips: requests that go out together, and who waits for their answers. */
+#include <sys/eventfd.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "store/zookeeper/drive.h"
+
+/* Fewer requests than this always fit into a socket's buffer; more may have to be sent on by the link's thread. */
+#define FITS_SOCKET 8
+
+size_t snk_zk_ask(snk_zk_trip *trip, snk_zk_verb verb, const char *path)
+{
+    trip->requests[trip->count] = (snk_zk_request){ .verb = verb, .path = path, .version = -1 };
+    return trip->count++;
+}
+
+/* Waits for a connection. False: none in time. */
+static bool await_connection_locked(snk_zk_link *link, int64_t until_ns)
+{
+    while (!link->connected && !link->denied) {
+        int64_t left_ns = until_ns - snk_now_ns();
+        if (left_ns <= 0)
+            return false;
+        struct timespec until = snk_timespec(snk_clock_read_ns(CLOCK_MONOTONIC) + left_ns);
+        (void)pthread_cond_timedwait(&link->changed, &link->mutex, &until);
+    }
+    return link->connected;
+}
+
+static void send_locked(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_flight *flight)
+{
+    const struct ACL_vector *acl = link->login != NULL ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+    for (size_t i = 0; i < trip->count; i++)
+        snk_zk_seat_send(&flight->seats[i], link->handle, &trip->requests[i], acl, snk_zk_on_event, link);
+    if (trip->count >= FITS_SOCKET)
+        (void)eventfd_write(link->wake_fd, 1);
+}
+
+static bool await_landing(snk_zk_flight *flight, int64_t until_ns)
+{
+    const snk_futex_word word = { .word = &flight->landed, .expected = 0 };
+    while (atomic_load(&flight->landed) == 0) {
+        int64_t left_ns = until_ns - snk_now_ns();
+        if (left_ns <= 0)
+            return false;
+        (void)snk_futex_wait_any(&word, 1, left_ns);
+    }
+    return true;
+}
+
+static bool is_answer(int rc)
+{
+    return rc == ZOK || rc == ZUNIMPLEMENTED || rc == ZBADARGUMENTS ||
+           (rc < ZAPIERROR && rc != ZCLOSING && rc != ZSESSIONEXPIRED && rc != ZSESSIONMOVED && rc != ZINVALIDSTATE);
+}
+
+static snk_zk_outcome travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
+{
+    (void)pthread_mutex_lock(&link->mutex);
+    bool connected = await_connection_locked(link, trip->until_ns);
+    bool other = connected && trip->session != 0 && trip->session != link->session;
+    /* A session that has ended is known by its number before there is a new one. */
+    if (connected && !other) {
+        back->session = link->session;
+        send_locked(link, trip, back->flight);
+    }
+    (void)pthread_mutex_unlock(&link->mutex);
+    if (!connected || other) {
+        atomic_store(&back->flight->owners, 1); /* the library never saw it */
+        return other ? SNK_ZK_OTHER_SESSION : SNK_ZK_NOT_SENT;
+    }
+    bool landed = await_landing(back->flight, trip->until_ns);
+    if (!landed)
+        return SNK_ZK_CUT; /* the answers are being written: they are nobody's to read */
+    back->replies = back->flight->replies;
+    for (size_t i = 0; i < trip->count; i++) {
+        if (!is_answer(back->replies[i].rc))
+            return SNK_ZK_CUT;
+    }
+    return SNK_ZK_ANSWERED;
+}
+
+snk_zk_outcome snk_zk_travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
+{
+    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count, &link->arrivals) };
+    if (back->flight == NULL)
+        return SNK_ZK_NO_MEMORY;
+    int cancel_state = PTHREAD_CANCEL_ENABLE;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    snk_zk_outcome outcome = travel(link, trip, back);
+    (void)pthread_setcancelstate(cancel_state, NULL);
+    return outcome;
+}
+
+void snk_zk_trip_end(snk_zk_back *back)
+{
+    snk_zk_flight_unref(back->flight);
+    *back = (snk_zk_back){ .flight = NULL };
+}
