@@ -233,6 +233,61 @@ static void write_connection(snk_exposition *out, sneck_client *client, const sn
     snk_exposition_count(out, label("state", "up"), state.nodes_up);
 }
 
+/* Each family in one piece, as the format wants it. */
+typedef struct node_writer {
+    snk_exposition *out;
+    double (*value_of)(const sneck_node *node);
+} node_writer;
+
+static void write_node(void *context, const sneck_node *node)
+{
+    const node_writer *self = context;
+    snk_exposition_value(self->out, label("node", node->name), self->value_of(node));
+}
+
+static double up_of(const sneck_node *node)
+{
+    return strcmp(node->state, "away") != 0;
+}
+
+static double counts_of(const sneck_node *node)
+{
+    return strcmp(node->state, "counts") == 0;
+}
+
+static double latency_of(const sneck_node *node)
+{
+    return node->latency_us < 0 ? 0 : (double)node->latency_us / 1e6;
+}
+
+static double offset_of(const sneck_node *node)
+{
+    return (double)node->clock_offset_us / 1e6;
+}
+
+static void write_nodes(snk_exposition *out, sneck_client *client)
+{
+    static const struct {
+        const char *name;
+        const char *help;
+        double (*value_of)(const sneck_node *node);
+    } families[] = {
+        { "sneck_quorum_node_up", "1 when the last request to this node was answered.", up_of },
+        { "sneck_quorum_node_counts", "1 when its votes count; 0: it is away, or was started or emptied lately.",
+          counts_of },
+        { "sneck_quorum_node_latency_seconds", "How long its answers take, smoothed; 0: it never answered.",
+          latency_of },
+        { "sneck_quorum_node_clock_offset_seconds", "Its clock minus the middle one of all nodes' clocks.", offset_of },
+    };
+    if (client->store->ops->each_node == NULL)
+        return;
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        node_writer writer = { .out = out, .value_of = families[i].value_of };
+        snk_exposition_family(out, families[i].name, "gauge", families[i].help);
+        client->store->ops->each_node(client->store, write_node, &writer);
+    }
+}
+
 /* ---- Events and the process ---- */
 
 static void write_events(snk_exposition *out, sneck_client *client)
@@ -298,6 +353,7 @@ static void write_all(snk_exposition *out, sneck_client *client, census *self)
     write_watchdog(out, client, &engine);
     write_requests(out, &client->metrics);
     write_connection(out, client, &link);
+    write_nodes(out, client);
     write_events(out, client);
     write_process(out);
 }

@@ -117,6 +117,9 @@ typedef struct snk_view snk_view;
 
 typedef bool (*snk_view_fn)(void *context, const snk_view *view);
 
+/* A node of a quorum; valid during the call. */
+typedef void (*snk_node_fn)(void *context, const sneck_node *node);
+
 typedef struct snk_store_ops {
     const char *scheme;
     void (*submit)(snk_store *store, snk_call *call);
@@ -173,8 +176,10 @@ typedef struct snk_store_ops {
     void (*check)(snk_store *store, snk_call *call);
     /* Asks for a sign of life, and waits for it, for `timeout_ns` at most. NULL: there is no connection. */
     sneck_status (*probe)(snk_store *store, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
-    /* What is known of the connection without asking. NULL with `probe`. */
+    /* What is known of the connection without asking. Where there is `probe` there is this. */
     void (*describe)(snk_store *store, snk_store_state *state_out);
+    /* What is known of each node of a quorum without asking, but for `trouble`. NULL: it is none. */
+    void (*each_node)(snk_store *store, snk_node_fn callback, void *context);
     /* Gives the connection up, so that the next request makes another one. NULL with `probe`. */
     void (*reconnect)(snk_store *store);
     /* Frees everything; every call is done by then. */

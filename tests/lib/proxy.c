@@ -15,6 +15,7 @@
 
 typedef struct proxied {
     fault_proxy *proxy;
+    proxy_slot *slot;
     int client;
     int server;
     int number;
@@ -140,14 +141,41 @@ static void *serve(void *argument)
     }
     close(pair->client);
     close(pair->server);
+    pair->slot->is_over = true;
     free(pair);
     return NULL;
 }
 
-static void die(const char *why)
+static _Noreturn void die(const char *why)
 {
     (void)fprintf(stderr, "proxy: %s\n", why);
     abort();
+}
+
+/* One whose connection is over is used again: a test may make many in its time. */
+static proxy_slot *find_slot(fault_proxy *proxy)
+{
+    for (size_t i = 0; i < PROXY_CONNECTIONS_MAX; i++) {
+        proxy_slot *slot = &proxy->slots[i];
+        if (slot->taken && slot->is_over) {
+            pthread_join(slot->thread, NULL);
+            slot->taken = false;
+        }
+        if (!slot->taken)
+            return slot;
+    }
+    die("more connections at a time than it was made for");
+}
+
+static void serve_in_thread(fault_proxy *proxy, proxied *pair)
+{
+    proxy_slot *slot = find_slot(proxy);
+    pair->slot = slot;
+    slot->is_over = false;
+    if (pthread_create(&slot->thread, NULL, serve, pair) != 0)
+        die("no thread for a connection");
+    slot->taken = true;
+    proxy->connections++;
 }
 
 static void *accept_all(void *argument)
@@ -166,12 +194,8 @@ static void *accept_all(void *argument)
                 close(server);
             continue;
         }
-        if (proxy->connections == PROXY_CONNECTIONS_MAX)
-            die("more connections than it was made for");
         *pair = (proxied){ .proxy = proxy, .client = client, .server = server, .number = proxy->connections };
-        if (pthread_create(&proxy->threads[proxy->connections], NULL, serve, pair) != 0)
-            die("no thread for a connection");
-        proxy->connections++;
+        serve_in_thread(proxy, pair);
     }
     return NULL;
 }
@@ -195,8 +219,9 @@ void proxy_stop(fault_proxy *proxy)
 {
     proxy->stopping = true;
     pthread_join(proxy->thread, NULL);
-    for (int i = 0; i < proxy->connections; i++)
-        pthread_join(proxy->threads[i], NULL);
+    for (size_t i = 0; i < PROXY_CONNECTIONS_MAX; i++)
+        if (proxy->slots[i].taken)
+            pthread_join(proxy->slots[i].thread, NULL);
     close(proxy->listen_fd);
 }
 

@@ -17,14 +17,21 @@ typedef enum proxy_mode {
     PROXY_TRICKLE         /* one byte a time, both ways */
 } proxy_mode;
 
-#define PROXY_CONNECTIONS_MAX 256
+#define PROXY_CONNECTIONS_MAX 256 /* at a time */
+
+/* A thread for a connection. */
+typedef struct proxy_slot {
+    pthread_t thread;
+    bool taken;          /* there is a thread to be joined; only the accepting thread looks, and proxy_stop after it */
+    atomic_bool is_over; /* the thread has nothing left to do */
+} proxy_slot;
 
 typedef struct fault_proxy {
     int port; /* listens here, on 127.0.0.1 */
     int target_port;
     int listen_fd;
     pthread_t thread;
-    pthread_t threads[PROXY_CONNECTIONS_MAX]; /* one for each connection so far */
+    proxy_slot slots[PROXY_CONNECTIONS_MAX];
     _Atomic int mode;
     _Atomic(const char *) match; /* what a request must contain to be cut; "" matches all; borrowed */
     _Atomic int request_delay_ms;

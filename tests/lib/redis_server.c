@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -17,18 +18,31 @@
 
 #define START_TRIES 2000 /* of 5 ms */
 #define WORDS_MAX 64
+#define PORT_FIRST 12000
+#define PORTS 20000
+#define PORT_TRIES 100
 
+/*
+ * Below those that the kernel gives to outgoing connections: while a server is dead, and somebody tries to reach it, such
+ * a connection could get the very port, and the server could not be started again.
+ */
 int redis_server_free_port(void)
 {
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t size = sizeof address;
     int port = 0;
-    if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-        getsockname(fd, (struct sockaddr *)&address, &size) == 0)
-        port = ntohs(address.sin_port);
-    if (fd >= 0)
-        close(fd);
+    for (int i = 0; i < PORT_TRIES && port == 0; i++) {
+        uint16_t random = 0;
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (getrandom(&random, sizeof random, 0) != sizeof random)
+            random = (uint16_t)i;
+        int wanted = PORT_FIRST + random % PORTS;
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)wanted),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        if (fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0)
+            port = wanted;
+        if (fd >= 0)
+            close(fd);
+    }
     return port;
 }
 

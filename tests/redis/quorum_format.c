@@ -316,6 +316,63 @@ static void test_inspect_shows_the_holder_and_each_node(void **state)
     sneck_close(client);
 }
 
+/* What sneck_metrics_write writes. */
+typedef struct metrics_text {
+    size_t length;
+    char text[65536];
+} metrics_text;
+
+static void keep_text(void *context, const char *text, size_t length)
+{
+    metrics_text *self = context;
+    assert_true(self->length + length < sizeof self->text);
+    memcpy(self->text + self->length, text, length);
+    self->length += length;
+    self->text[self->length] = '\0';
+}
+
+/* The value of a sample of one node. */
+static double find_sample(const metrics_text *metrics, const char *family, uint32_t node)
+{
+    char sample[128];
+    (void)snprintf(sample, sizeof sample, "\n%s{node=\"127.0.0.1:%d\"} ", family, nodes.nodes[node].server.port);
+    const char *found = strstr(metrics->text, sample);
+    if (found == NULL)
+        fail_msg("no%s", sample);
+    return strtod(found + strlen(sample), NULL);
+}
+
+static void test_metrics_tell_latency_and_clock_of_each_node(void **state)
+{
+    (void)state;
+    sneck_error error;
+    metrics_text *metrics = calloc(1, sizeof *metrics);
+    assert_non_null(metrics);
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    sneck_lock *lock = test_mutex(client, "measured", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    quorum_bed_await_votes(&nodes, "measured", QUORUM_NODES);
+    sneck_info *info = NULL;
+    EXPECT(SNECK_OK, sneck_inspect(client, "measured", &info, &error)); /* all of them have answered */
+    sneck_info_free(info);
+    assert_int_equal(sneck_metrics_write(client, keep_text, metrics), SNECK_OK);
+    assert_non_null(strstr(metrics->text, "\nsneck_quorum_nodes{state=\"all\"} 5\n"));
+    assert_non_null(strstr(metrics->text, "\nsneck_quorum_nodes{state=\"up\"} 5\n"));
+    assert_non_null(strstr(metrics->text, "\nsneck_backend_up 1\n"));
+    for (uint32_t i = 0; i < QUORUM_NODES; i++) {
+        assert_true(find_sample(metrics, "sneck_quorum_node_up", i) == 1);
+        assert_true(find_sample(metrics, "sneck_quorum_node_counts", i) == 1);
+        double latency = find_sample(metrics, "sneck_quorum_node_latency_seconds", i);
+        assert_true(latency > 0 && latency < 10);
+        double offset = find_sample(metrics, "sneck_quorum_node_clock_offset_seconds", i);
+        assert_true(offset > -10 && offset < 10); /* one machine has one clock */
+    }
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(client);
+    free(metrics);
+}
+
 static void test_a_broken_hold_is_told_and_noted(void **state)
 {
     (void)state;
@@ -382,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup(test_clients_must_agree_about_the_longest_lease, clear),
         cmocka_unit_test_setup(test_wrong_urls_are_refused, clear),
         cmocka_unit_test_setup(test_inspect_shows_the_holder_and_each_node, clear),
+        cmocka_unit_test_setup(test_metrics_tell_latency_and_clock_of_each_node, clear),
         cmocka_unit_test_setup(test_a_broken_hold_is_told_and_noted, clear),
         cmocka_unit_test(test_nodes_can_be_reached_by_tls),
     };

@@ -131,6 +131,37 @@ static void test_too_few_replicas_undo_the_grant_and_say_so(void **state)
     sneck_close(all);
 }
 
+/* Counts and versions cannot be taken back; so it is said that they may be forgotten. */
+static void test_counts_and_versions_are_on_the_replicas_too(void **state)
+{
+    redis_fleet *fleet = *state;
+    sneck_error error;
+    uint64_t version = 0;
+    sneck_latch *latch = NULL;
+    sneck_client *client = open_on_master(fleet, "replicas=2&replicas_timeout=100", 30000);
+    EXPECT(SNECK_OK, sneck_latch_open(client, "gate", NULL, &latch, &error));
+    EXPECT(SNECK_OK, sneck_version_bump(client, "page", 0, &error));
+    EXPECT(SNECK_OK, sneck_latch_set(latch, 3, &error));
+    EXPECT(SNECK_OK, sneck_version_get(client, "page", &version, &error));
+    long waits = calls_of(fleet, "wait"); /* the scripts are known by now */
+    EXPECT(SNECK_OK, sneck_version_bump(client, "page", version, &error));
+    EXPECT(SNECK_OK, sneck_latch_count_down(latch, &error));
+    assert_int_equal(calls_of(fleet, "wait"), waits + 2);
+    EXPECT(SNECK_CONFLICT, sneck_version_bump(client, "page", version, &error));
+    EXPECT(SNECK_OK, sneck_version_get(client, "page", &version, &error));
+    redis_server_kill(&fleet->servers[2]);
+    EXPECT(SNECK_UNKNOWN, sneck_version_bump(client, "page", version, &error));
+    assert_non_null(strstr(error.message, "1 of the 2"));
+    uint64_t before = version;
+    EXPECT(SNECK_OK, sneck_version_get(client, "page", &version, &error));
+    assert_true(version > before);
+    EXPECT(SNECK_CONFLICT, sneck_version_bump(client, "page", before, &error)); /* nothing was changed by it */
+    EXPECT(SNECK_UNKNOWN, sneck_latch_count_down(latch, &error));
+    assert_non_null(strstr(error.message, "1 of the 2"));
+    sneck_latch_free(latch);
+    sneck_close(client);
+}
+
 /* S7: whoever waits for replicas holds up nobody else. */
 static void test_a_replica_that_hangs_holds_up_no_renewal(void **state)
 {
@@ -251,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_how_many_are_needed),
         TEST(test_a_grant_is_on_the_replicas_when_it_is_told),
         TEST(test_too_few_replicas_undo_the_grant_and_say_so),
+        TEST(test_counts_and_versions_are_on_the_replicas_too),
         TEST(test_a_replica_that_hangs_holds_up_no_renewal),
         TEST(test_a_waiter_starts_only_when_replicas_have_its_grant),
         TEST(test_many_grants_share_one_wait),

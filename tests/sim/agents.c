@@ -268,7 +268,7 @@ static bool release_level(sim_world *world, sim_process *process, sim_thread *th
 static void release_lost_levels(sim_world *world, sim_process *process, sim_thread *thread)
 {
     sneck_status status;
-    while (thread->levels > 0 && !is_held(world, process, thread) && !world->failed)
+    while (thread->levels > 0 && !is_held(world, process, thread) && !world->trail.failed)
         (void)release_level(world, process, thread, &status);
 }
 
@@ -331,7 +331,7 @@ static void release_foreign(sim_world *world, sim_process *process, sim_thread *
 /* Down to the last level and one more, and back to the outermost. */
 static void go_deep(sim_world *world, sim_process *process, sim_thread *thread)
 {
-    while (sim_owner_levels(process, thread) < SNK_HOLDS_MAX && !world->failed) {
+    while (sim_owner_levels(process, thread) < SNK_HOLDS_MAX && !world->trail.failed) {
         ask(world, process, thread, true, true);
         if (!thread->waiter.decided || thread->waiter.result.status != SNECK_OK)
             break;
@@ -352,7 +352,7 @@ static void release_many(sim_world *world, sim_process *process, sim_thread *thr
     uint32_t count = 1 + sim_random_below(&world->workload, thread->levels);
     sneck_status status = SNECK_OK;
     bool pending = false;
-    for (uint32_t i = 0; i < count && !world->failed; i++)
+    for (uint32_t i = 0; i < count && !world->trail.failed; i++)
         pending = release_level(world, process, thread, &status);
     if (!pending)
         agent_answered(world, process, thread, status);

@@ -411,7 +411,7 @@ void client_on_timer(sim_world *world, const sim_event *event)
     do {
         snk_event step = { .kind = SNK_EVENT_TIMER };
         client_step(world, process, event->lock, &step, &actions);
-    } while (actions.more && !world->failed);
+    } while (actions.more && !world->trail.failed);
 }
 
 static void free_holds(sim_world *world, snk_hold *freed)
@@ -433,7 +433,7 @@ static void step_as(sim_world *world, sim_process *process, uint32_t lock, sim_t
     oracle_before_step(world, process, lock, event, &before);
     snk_machine_step(&process->machines[lock], event, actions);
     oracle_after_step(world, process, lock, event, actions, &before);
-    for (uint32_t i = 0; i < actions->send_count && !world->failed; i++) {
+    for (uint32_t i = 0; i < actions->send_count && !world->trail.failed; i++) {
         const snk_send *send = &actions->sends[i];
         bool is_result =
             thread != NULL && actions->pending && !send->chase && (send->was_held || event->kind == SNK_EVENT_EXTEND);

@@ -275,7 +275,7 @@ static bool check_belief(sim_world *world, const sim_process *process, uint32_t 
 void oracle_check_lock(sim_world *world, uint32_t lock)
 {
     uint32_t believers = 0;
-    if (world->failed)
+    if (world->trail.failed)
         return;
     for (uint32_t i = 0; i < world->plan.process_count; i++)
         believers += check_belief(world, &world->processes[i], lock);

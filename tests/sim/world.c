@@ -1,9 +1,6 @@
 #include "world.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "agents.h"
 #include "base/clock.h"
@@ -39,11 +36,9 @@ uint32_t sim_owner_levels(const sim_process *process, const sim_thread *thread)
     return levels;
 }
 
-/* The first bytes of an id are the number of its claim, so that no search is needed; the rest is random. */
 sim_claim *sim_find_claim(sim_world *world, const snk_id *id)
 {
-    uint32_t number;
-    memcpy(&number, id->bytes, sizeof number);
+    uint32_t number = sim_id_number(id);
     if (number >= world->claim_count || !snk_id_equal(&world->claims[number].id, id))
         return NULL;
     return &world->claims[number];
@@ -64,42 +59,22 @@ static bool draw_id(void *context, snk_id *id_out)
         return false;
     }
     uint32_t number = world->claim_count++;
-    uint64_t random[2] = { sim_random_next(&world->ids), sim_random_next(&world->ids) };
-    memcpy(id_out->bytes, random, sizeof random);
-    memcpy(id_out->bytes, &number, sizeof number);
+    sim_id_draw(&world->ids, number, id_out);
     world->claims[number] =
         (sim_claim){ .id = *id_out, .process = (uint8_t)sim_process_number(world, process), .epoch = process->epoch };
     return true;
 }
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(0xCBF29CE484222325);
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001B3);
-    return hash;
-}
-
 void sim_record(sim_world *world, const char *what, uint32_t process, uint32_t lock, uint64_t a, uint64_t b)
 {
-    uint64_t hash = world->hash ^ (uint64_t)world->now_ns;
-    hash = (hash ^ hash_of(what)) * UINT64_C(0x9E3779B97F4A7C15);
-    hash = (hash ^ hash >> 29 ^ process ^ (uint64_t)lock << 8 ^ a << 16) * UINT64_C(0xBF58476D1CE4E5B9);
-    world->hash = (hash ^ hash >> 32) + b;
-    if (world->tracing)
-        printf("%12.6f ms  p%" PRIu32 " lock %" PRIu32 "  %-14s %" PRIu64 " %" PRIu64 "\n",
-               (double)world->now_ns / (double)SNK_NS_PER_MS, process, lock, what, a, b);
+    sim_trail_add(&world->trail, &(sim_mark){ world->now_ns, what, process, lock, a, b });
 }
 
 void sim_violate(sim_world *world, const char *invariant, const char *format, ...)
 {
-    if (world->failed)
-        return;
-    world->failed = true;
-    world->broken_invariant = invariant;
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(world->failure, sizeof world->failure, format, arguments);
+    sim_trail_fail(&world->trail, invariant, format, arguments);
     va_end(arguments);
 }
 
@@ -153,8 +128,7 @@ static void begin(sim_world *world, uint64_t seed)
     world->free_request_count = 0;
     world->chase_count = 0;
     world->claim_count = 0;
-    world->hash = sim_mix64(seed);
-    world->failed = false;
+    sim_trail_begin(&world->trail, seed);
     for (uint32_t i = 0; i < SIM_LOCKS_MAX; i++) {
         sim_ledger *ledger = &world->ledgers[i];
         ledger->highest_token = 0;
@@ -249,7 +223,7 @@ static void dispatch(sim_world *world, const sim_event *event)
 static bool advance(sim_world *world)
 {
     sim_event event;
-    if (world->failed || !sim_heap_pop(&world->heap, &event))
+    if (world->trail.failed || !sim_heap_pop(&world->heap, &event))
         return false;
     world->now_ns = event.at_ns;
     if (put_off(world, &event))
@@ -259,7 +233,7 @@ static bool advance(sim_world *world)
     if (world->event_count > EVENTS_MAX)
         sim_violate(world, "I6", "more than %d events: something runs hot", EVENTS_MAX);
     dispatch(world, &event);
-    return !world->failed;
+    return !world->trail.failed;
 }
 
 static bool everybody_is_done(const sim_world *world)
@@ -295,14 +269,14 @@ static void run_healed(sim_world *world)
     }
     if (world->heap.count == 0)
         world->now_ns += world->plan.lease_ns * 4; /* nothing happens any more: also pauses are over then */
-    if (!world->failed && !everybody_is_done(world))
+    if (!world->trail.failed && !everybody_is_done(world))
         sim_violate(world, "I6", "nothing more happens, and somebody waits");
 }
 
 static void run_closing(sim_world *world)
 {
     world->phase = SIM_PHASE_CLOSING;
-    for (uint32_t i = 0; i < world->plan.process_count && !world->failed; i++) {
+    for (uint32_t i = 0; i < world->plan.process_count && !world->trail.failed; i++) {
         sim_process *process = &world->processes[i];
         agent_close_client(world, process);
         sim_push(world, world->now_ns + SNK_NS_PER_MS,
@@ -311,10 +285,10 @@ static void run_closing(sim_world *world)
     /* Also what is still on its way: a late acquire must not come back to life. */
     while (advance(world))
         ;
-    if (!world->failed && !everybody_is_closed(world))
+    if (!world->trail.failed && !everybody_is_closed(world))
         sim_violate(world, "I15", "nothing more happens, and a client is not closed");
     world->now_ns += world->plan.lease_ns * 4 + 2 * SNK_OFFER_NS;
-    if (!world->failed)
+    if (!world->trail.failed)
         oracle_check_end(world);
 }
 
@@ -328,27 +302,21 @@ bool sim_run(sim_world *world, uint64_t seed)
     begin(world, seed);
     while ((!sim_is_time_to_heal(world) || world->now_ns < world->taking_over_until_ns) && advance(world))
         ;
-    if (!world->failed) {
+    if (!world->trail.failed) {
         faults_heal(world);
         run_healed(world);
     }
-    if (!world->failed)
+    if (!world->trail.failed)
         run_closing(world);
-    return !world->failed;
+    return !world->trail.failed;
 }
 
 static void run_seed(void *context, uint64_t seed, bool tracing, sim_outcome *outcome)
 {
     sim_world *world = context;
-    world->tracing = tracing;
-    bool good = sim_run(world, seed);
-    *outcome = (sim_outcome){
-        .hash = world->hash,
-        .events = world->event_count,
-        .invariant = good ? NULL : world->broken_invariant,
-        .failure = world->failure,
-        .probes = world->probes,
-    };
+    world->trail.tracing = tracing;
+    (void)sim_run(world, seed);
+    *outcome = sim_trail_outcome(&world->trail, world->event_count, world->probes);
 }
 
 static void run_replica_seed(void *context, uint64_t seed, bool tracing, sim_outcome *outcome)

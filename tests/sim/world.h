@@ -21,6 +21,7 @@
 #include "model_store.h"
 #include "probes.h"
 #include "random.h"
+#include "trail.h"
 
 #define SIM_PROCESSES_MAX 4
 #define SIM_THREADS_MAX 4
@@ -276,12 +277,8 @@ typedef struct sim_world {
     uint32_t claim_count;
     sim_claim claims[SIM_CLAIMS_MAX];
     sim_ledger ledgers[SIM_LOCKS_MAX];
-    uint64_t hash;
+    sim_trail trail;
     uint64_t probes[SIM_PROBE_COUNT]; /* over all seeds of this thread */
-    bool tracing;
-    bool failed;
-    const char *broken_invariant;
-    char failure[256];
 } sim_world;
 
 /* ---- time ---- */

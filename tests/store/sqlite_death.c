@@ -1,6 +1,7 @@
 /* The embedded store when processes die, stop, or fork. */
 #include "test.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -91,6 +92,7 @@ typedef struct taker {
     int64_t held_at_ns;
     _Atomic uint32_t waits; /* 1: has asked, and waits or will in an instant */
     unsigned looks;
+    snk_answer last; /* what it was told in the end */
 } taker;
 
 static void *take(void *context)
@@ -106,6 +108,7 @@ static void *take(void *context)
         answer = test_renew(taking->store, taking->name, &claim, TEST_LEASE_MS);
         taking->looks++;
     }
+    taking->last = answer;
     taking->held_at_ns = answer.kind == SNK_ANSWER_HELD ? snk_now_ns() : 0;
     (void)test_release(taking->store, taking->name, &claim);
     return NULL;
@@ -319,7 +322,25 @@ static void test_a_closed_client_is_as_good_as_dead(void **state)
     holder->ops->disown_thread(holder);
     test_store_close(holder);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_true(taking.held_at_ns != 0 && taking.held_at_ns - closed_at_ns < SOON_NS);
+    test_expect_answer(taking.last, SNK_ANSWER_HELD);
+    assert_in_range(taking.held_at_ns - closed_at_ns, 0, SOON_NS);
+    test_store_close(store);
+}
+
+/* Nothing else of a client keeps its liveness lock: else those who are woken when it closes find it alive still. */
+static void test_the_liveness_lock_goes_with_its_descriptor(void **state)
+{
+    test_place *here = *state;
+    snk_store *holder = test_store(here->url);
+    (void)test_must_hold(holder, "x");
+    snk_store *store = test_store(here->url);
+    snk_id waiting = test_must_queue(store, "x", NULL);
+    int elsewhere = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(elsewhere >= 0);
+    assert_true(dup2(elsewhere, holder->ops->liveness_fd(holder)) >= 0);
+    test_expect_answer(test_renew(store, "x", &waiting, TEST_LEASE_MS), SNK_ANSWER_HELD);
+    assert_int_equal(close(elsewhere), 0);
+    test_store_close(holder);
     test_store_close(store);
 }
 
@@ -609,6 +630,7 @@ int main(void)
         TEST_AT_PLACE(test_a_wait_without_a_ticket_hears_of_deaths_too),
         TEST_AT_PLACE(test_a_wait_without_a_ticket_hears_of_every_death),
         TEST_AT_PLACE(test_a_closed_client_is_as_good_as_dead),
+        TEST_AT_PLACE(test_the_liveness_lock_goes_with_its_descriptor),
         TEST_AT_PLACE(test_a_process_that_shares_the_descriptor_keeps_the_claims_alive),
         TEST_AT_PLACE(test_a_child_that_abandons_the_store_leaves_the_parents_claims_alone),
         TEST_AT_PLACE(test_a_process_killed_in_a_transaction_stops_nobody),

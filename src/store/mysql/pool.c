@@ -8,12 +8,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-bool snk_my_pool_init(snk_my_pool *pool, const snk_my_options *options, snk_sql_link *link)
+bool snk_my_pool_init(snk_my_pool *pool, const snk_my_options *options, unsigned most)
 {
     pool->options = options;
-    pool->link = link;
+    pool->most = most;
     snk_list_init(&pool->idle);
-    for (size_t i = 0; i < SNK_MY_CONNECTIONS_MAX; i++)
+    pool->sockets = calloc(most, sizeof *pool->sockets);
+    if (pool->sockets == NULL)
+        return false;
+    for (size_t i = 0; i < most; i++)
         atomic_init(&pool->sockets[i], -1);
     pthread_condattr_t attributes;
     (void)pthread_condattr_init(&attributes);
@@ -40,17 +43,20 @@ static void end(snk_my_pool *pool, snk_my_conn *conn, bool in_order)
 
 void snk_my_pool_deinit(snk_my_pool *pool)
 {
+    if (pool->sockets == NULL)
+        return;
     snk_link *link = NULL;
     while ((link = snk_list_take_first(&pool->idle)) != NULL) {
         end(pool, conn_of(link), true);
     }
+    free(pool->sockets);
     (void)pthread_cond_destroy(&pool->given);
     (void)pthread_mutex_destroy(&pool->mutex);
 }
 
 void snk_my_pool_abandon(snk_my_pool *pool)
 {
-    for (size_t i = 0; i < SNK_MY_CONNECTIONS_MAX; i++) {
+    for (size_t i = 0; i < pool->most; i++) {
         int fd = atomic_load(&pool->sockets[i]);
         if (fd >= 0)
             (void)close(fd);
@@ -68,10 +74,13 @@ static snk_my_conn *dial(snk_my_pool *pool, sneck_error *error)
     conn->my = snk_my_dial(pool->options, error);
     if (conn->my == NULL) {
         free(conn);
-        snk_sql_link_down(pool->link, error == NULL ? "" : error->message);
+        if (pool->link != NULL)
+            snk_sql_link_down(pool->link, error == NULL ? "" : error->message);
         return NULL;
     }
-    snk_sql_link_up(pool->link);
+    if (pool->link != NULL)
+        snk_sql_link_up(pool->link);
+    conn->timeout_ns = pool->options->timeout_ns;
     int fd = (int)mysql_get_socket(conn->my);
     int none = -1;
     while (!atomic_compare_exchange_strong(&pool->sockets[conn->slot], &none, fd)) {
@@ -101,17 +110,17 @@ static snk_my_conn *take(snk_my_pool *pool, int64_t timeout_ns, sneck_error *err
     (void)pthread_mutex_lock(&pool->mutex);
     snk_my_conn *conn = pop_idle_locked(pool);
     int waited = 0;
-    while (conn == NULL && pool->open >= pool->options->connections && waited == 0) {
+    while (conn == NULL && pool->open >= pool->most && waited == 0) {
         waited = pthread_cond_timedwait(&pool->given, &pool->mutex, &until);
         conn = pop_idle_locked(pool);
     }
-    bool dials = conn == NULL && pool->open < pool->options->connections;
+    bool dials = conn == NULL && pool->open < pool->most;
     if (dials)
         pool->open++;
     (void)pthread_mutex_unlock(&pool->mutex);
     if (conn == NULL && !dials)
         (void)snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: all %u connections are busy", pool->options->where,
-                       pool->options->connections);
+                       pool->most);
     if (!dials)
         return conn;
     conn = dial(pool, error);
@@ -127,7 +136,7 @@ static snk_my_conn *take(snk_my_pool *pool, int64_t timeout_ns, sneck_error *err
 snk_my_conn *snk_my_pool_take_within(snk_my_pool *pool, int64_t timeout_ns, sneck_error *error)
 {
     snk_my_conn *conn = take(pool, timeout_ns, error);
-    if (conn != NULL)
+    if (conn != NULL && pool->link != NULL)
         (void)atomic_fetch_add(&pool->link->in_flight, 1);
     return conn;
 }
@@ -141,7 +150,8 @@ snk_my_conn *snk_my_pool_take(snk_my_pool *pool, sneck_error *error)
 
 static void give(snk_my_pool *pool, snk_my_conn *conn, bool is_broken)
 {
-    (void)atomic_fetch_sub(&pool->link->in_flight, 1);
+    if (pool->link != NULL)
+        (void)atomic_fetch_sub(&pool->link->in_flight, 1);
     (void)pthread_mutex_lock(&pool->mutex);
     if (is_broken) {
         /* Under the mutex, as nobody may find the socket of one that is closed. */
@@ -157,6 +167,8 @@ static void give(snk_my_pool *pool, snk_my_conn *conn, bool is_broken)
 void snk_my_pool_give(snk_my_pool *pool, snk_my_conn *conn, bool is_broken)
 {
     give(pool, conn, is_broken);
+    if (pool->link == NULL)
+        return;
     if (is_broken)
         snk_sql_link_down(pool->link, "a connection was lost");
     else
@@ -171,6 +183,6 @@ void snk_my_pool_drop(snk_my_pool *pool, snk_my_conn *conn)
 void snk_my_pool_end_all(snk_my_pool *pool)
 {
     (void)pthread_mutex_lock(&pool->mutex);
-    snk_sql_end_sockets(pool->sockets, SNK_MY_CONNECTIONS_MAX);
+    snk_sql_end_sockets(pool->sockets, pool->most);
     (void)pthread_mutex_unlock(&pool->mutex);
 }

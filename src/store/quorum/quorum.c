@@ -33,10 +33,8 @@ void snk_quorum_work_ended(snk_quorum_store *store)
 
 /* ---- Closing ---- */
 
-/* Nodes that are a bit behind get what was sent to them; what a node does not answer in time is left to its leases. */
-static void await_work(snk_quorum_store *store)
+static void await_work(snk_quorum_store *store, int64_t until_ns)
 {
-    int64_t until_ns = snk_now_ns() + CLOSE_NS;
     uint32_t at_work = 0;
     while ((at_work = atomic_load_explicit(&store->at_work, memory_order_acquire)) > 0 && snk_now_ns() < until_ns)
         (void)snk_futex_wait_any(&(snk_futex_word){ .word = &store->at_work, .expected = at_work }, 1,
@@ -47,10 +45,13 @@ static void close_store(snk_store *base)
 {
     snk_quorum_store *store = snk_quorum_store_of(base);
     atomic_store_explicit(&store->is_closing, true, memory_order_relaxed);
-    await_work(store);
+    /* Nodes that are a bit behind get what was sent to them; what one does not answer in time is left to its leases. */
+    await_work(store, snk_now_ns() + CLOSE_NS);
     for (uint32_t i = 0; i < store->quorum.nodes; i++)
         if (store->nodes[i].redis != NULL)
             snk_redis_begin_close(store->nodes[i].redis);
+    /* All calls end by that. What ends on the thread of one node may just be about to ask another one. */
+    await_work(store, SNK_NEVER_NS);
     for (uint32_t i = 0; i < store->quorum.nodes; i++)
         snk_redis_close(store->nodes[i].redis);
     snk_quorum_claims_deinit(&store->claims);
@@ -76,6 +77,8 @@ static const snk_store_ops quorum_ops = {
     .inspect = snk_quorum_inspect,
     .list = snk_quorum_list,
     .break_hold = snk_quorum_break,
+    .describe = snk_quorum_describe,
+    .each_node = snk_quorum_each_node,
     .close = close_store,
     .abandon = abandon,
 };

@@ -120,6 +120,13 @@ bool snk_quorum_hears(snk_quorum_store *store, const char *name);
 /* Waits for that, for a second at most. */
 void snk_quorum_await_hearing(snk_quorum_store *store, const char *name);
 
+/* ---- state.c: what is known without asking ---- */
+
+/* Each node but for what it says about a lock; `trouble` is "". */
+void snk_quorum_report(snk_quorum_store *store, sneck_node nodes_out[SNK_QUORUM_NODES_MAX]);
+void snk_quorum_each_node(snk_store *base, snk_node_fn callback, void *context);
+void snk_quorum_describe(snk_store *base, snk_store_state *state_out);
+
 /* ---- look.c ---- */
 
 sneck_status snk_quorum_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);

@@ -199,61 +199,21 @@ static void show_log(const snk_quorum_store *store, const snk_operation *look, s
     free(entries);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-    int64_t left = *(const int64_t *)a;
-    int64_t right = *(const int64_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* What the middle one of the clocks shows. */
-static int64_t middle_locked(const snk_quorum_store *store, int64_t now_ns)
-{
-    int64_t times[SNK_QUORUM_NODES_MAX];
-    size_t count = 0;
-    for (uint32_t i = 0; i < store->quorum.nodes; i++)
-        if (store->nodes[i].clock.known)
-            times[count++] = snk_node_clock_us(&store->nodes[i].clock, now_ns);
-    if (count == 0)
-        return 0;
-    qsort(times, count, sizeof times[0], compare_times);
-    return times[count / 2];
-}
-
-/* When the votes of a node count: it may have been restarted, or emptied, or both. */
-static int64_t counts_in_ms(const snk_quorum_node *node, int64_t now_ns)
-{
-    int64_t from_ns = node->clock.counts_from_ns;
-    if (from_ns == SNK_NEVER_NS)
-        from_ns = now_ns; /* nothing is known about it */
-    if (node->young_until_ns > from_ns)
-        from_ns = node->young_until_ns;
-    return from_ns > now_ns ? (from_ns - now_ns + SNK_NS_PER_MS - 1) / SNK_NS_PER_MS : 0;
-}
-
+/* What is known of them, and what they said just now. */
 static void show_nodes(snk_quorum_store *store, const snk_operation *look, const snk_sight *sight, snk_view *view)
 {
-    int64_t now_ns = snk_now_ns();
-    (void)pthread_mutex_lock(&store->mutex);
-    int64_t middle_us = middle_locked(store, now_ns);
+    sneck_node nodes[SNK_QUORUM_NODES_MAX];
+    snk_quorum_report(store, nodes);
     for (uint32_t i = 0; i < store->quorum.nodes; i++) {
-        const snk_quorum_node *node = &store->nodes[i];
-        const snk_node_clock *clock = &node->clock;
         bool away = look->says[i] != SNK_NODE_YES;
-        sneck_node shown = {
-            .name = node->where,
-            .state = away                             ? "away"
-                     : counts_in_ms(node, now_ns) > 0 ? "young"
-                                                      : "counts",
-            .trouble = away ? snk_operation_call(look, i)->error.message : "",
-            .holds = sight->held && (sight->holders >> i & 1) != 0,
-            .latency_us = clock->known ? clock->round_trip_ns / SNK_NS_PER_US : -1,
-            .clock_offset_us = clock->known ? snk_node_clock_us(clock, now_ns) - middle_us : 0,
-            .counts_in_ms = away ? 0 : counts_in_ms(node, now_ns),
-        };
-        snk_view_node(view, &shown);
+        if (away) {
+            nodes[i].state = "away";
+            nodes[i].trouble = snk_operation_call(look, i)->error.message;
+            nodes[i].counts_in_ms = 0;
+        }
+        nodes[i].holds = sight->held && (sight->holders >> i & 1) != 0;
+        snk_view_node(view, &nodes[i]);
     }
-    (void)pthread_mutex_unlock(&store->mutex);
 }
 
 void snk_sight_show(snk_quorum_store *store, const snk_operation *look, const snk_sight *sight, snk_view *view)

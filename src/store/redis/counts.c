@@ -14,19 +14,42 @@ static const char *verb_word(snk_tally_verb verb)
     return words[verb];
 }
 
-/* Runs a script that answers with numbers. `changes`: if it was not answered, it may have changed something. */
-static sneck_status run_script(snk_redis_store *store, const snk_run *run, bool changes, snk_redis_call *call,
+/* What running such a script means to the store. */
+typedef struct script_effect {
+    bool changes; /* if it was not answered, it may have changed something */
+    bool commits; /* what it changed counts only when replicas have it too, where the store asks for that */
+} script_effect;
+
+/* It is done on the master, and cannot be taken back exactly: others may have gone on from there. */
+static sneck_status judge_replicas(const snk_redis_store *store, const snk_redis_call *call, sneck_error *error)
+{
+    const snk_commitment *commitment = call->commitment;
+    if (commitment == NULL || snk_reply_number(call->reply, 0) != SNK_REPLY_DONE ||
+        commitment->acknowledged >= commitment->needed)
+        return SNECK_OK;
+    return snk_fail(error, SNECK_UNKNOWN, 0,
+                    "%s: it is done, but %u of the %u replicas that are needed have it: a failover may forget it",
+                    store->where, commitment->acknowledged, commitment->needed);
+}
+
+/* Runs a script that answers with numbers. */
+static sneck_status run_script(snk_redis_store *store, const snk_run *run, script_effect effect, snk_redis_call *call,
                                sneck_error *error)
 {
     bool uncertain = false;
+    snk_commitment commitment = store->options.commitment;
+    call->commitment = effect.commits && store->options.commits ? &commitment : NULL;
     sneck_status status = snk_run_one(store, run, call, &uncertain, error);
     if (status == SNECK_OK && snk_reply_number(call->reply, 0) == 0) {
         status = snk_fail(error, SNECK_UNKNOWN, 0, "%s: the answer to a script makes no sense", store->where);
         uncertain = true;
     }
+    if (status == SNECK_OK)
+        status = judge_replicas(store, call, error);
+    call->commitment = NULL;
     if (status == SNECK_OK || !uncertain)
         return status;
-    status = changes ? SNECK_UNKNOWN : SNECK_UNAVAILABLE;
+    status = effect.changes ? SNECK_UNKNOWN : SNECK_UNAVAILABLE;
     if (error != NULL)
         error->status = status;
     return status;
@@ -53,7 +76,10 @@ sneck_status snk_redis_store_tally(snk_store *base, const snk_tally *tally, snk_
     };
     snk_redis_call call;
     snk_redis_call_init(&call);
-    status = run_script(store, &run, tally->verb != SNK_TALLY_READ, &call, error);
+    /* Who was signalled looks for itself: there is nothing that must not be forgotten. */
+    script_effect effect = { .changes = tally->verb != SNK_TALLY_READ,
+                             .commits = tally->verb != SNK_TALLY_READ && tally->verb != SNK_TALLY_SIGNAL };
+    status = run_script(store, &run, effect, &call, error);
     if (status == SNECK_OK)
         *tallied_out = (snk_tallied){
             .count = snk_reply_number(call.reply, 1),
@@ -79,7 +105,8 @@ sneck_status snk_redis_store_version(snk_store *base, const char *name, const ui
     snk_redis_call call;
     snk_redis_call_init(&call);
     bool moved = false;
-    status = run_script(store, &run, expected != NULL, &call, error);
+    script_effect effect = { .changes = expected != NULL, .commits = expected != NULL };
+    status = run_script(store, &run, effect, &call, error);
     if (status == SNECK_OK) {
         *version_out = (uint64_t)snk_reply_number(call.reply, 1);
         moved = snk_reply_number(call.reply, 0) != SNK_REPLY_DONE;

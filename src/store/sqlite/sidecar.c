@@ -106,6 +106,28 @@ static sneck_status fill(snk_sidecar *sidecar, const snk_place *place, sneck_err
     return SNECK_OK;
 }
 
+/*
+ * Maps the file by a descriptor that is not kept. A mapping keeps the description that it was made from, and with it the
+ * liveness lock: closing would give that up only after those who watch us had been woken to look at it.
+ */
+static void *map_apart(const snk_sidecar *sidecar, const snk_place *place)
+{
+    int fd = open(place->sidecar, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return MAP_FAILED;
+    struct stat found;
+    void *file = MAP_FAILED;
+    if (fstat(fd, &found) == 0) {
+        errno = ESTALE; /* another file took its place */
+        if (found.st_dev == sidecar->id.device && found.st_ino == sidecar->id.inode)
+            file = mmap(NULL, sizeof(snk_sidecar_file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    }
+    int cause = errno;
+    (void)close(fd);
+    errno = cause;
+    return file;
+}
+
 static sneck_status map(snk_sidecar *sidecar, const snk_place *place, sneck_error *error)
 {
     struct stat found;
@@ -120,7 +142,7 @@ static sneck_status map(snk_sidecar *sidecar, const snk_place *place, sneck_erro
     if (cause != 0)
         return snk_fail(error, SNECK_UNAVAILABLE, cause, "%.150s: %s", place->sidecar,
                         cause == ENOSPC ? "disk full" : snk_errno_text(cause));
-    void *file = mmap(NULL, sizeof(snk_sidecar_file), PROT_READ | PROT_WRITE, MAP_SHARED, sidecar->fd, 0);
+    void *file = map_apart(sidecar, place);
     if (file == MAP_FAILED)
         return snk_fail(error, SNECK_UNAVAILABLE, errno, "%.150s: %s", place->sidecar, snk_errno_text(errno));
     sidecar->file = file;

@@ -136,7 +136,7 @@ static void check_orphans(qs_world *world)
 void qs_check(qs_world *world)
 {
     uint32_t believers = 0;
-    if (world->failed)
+    if (world->trail.failed)
         return;
     note_others(world);
     for (uint32_t i = 0; i < world->plan.process_count; i++)

@@ -269,7 +269,7 @@ void qs_on_timer(qs_world *world, const sim_event *event)
     do {
         snk_event step = { .kind = SNK_EVENT_TIMER };
         qs_step(world, process, NULL, &step, &actions);
-    } while (actions.more && !world->failed);
+    } while (actions.more && !world->trail.failed);
 }
 
 static void free_holds(snk_hold *freed)
@@ -293,7 +293,7 @@ void qs_step(qs_world *world, qs_process *process, qs_thread *thread, snk_event 
     for (uint32_t i = 0; i < world->plan.thread_count; i++)
         if (process->threads[i].state == QS_THREAD_WAITING && process->threads[i].waiter.decided)
             qs_check_decision(world, process, &process->threads[i]);
-    for (uint32_t i = 0; i < actions->send_count && !world->failed; i++) {
+    for (uint32_t i = 0; i < actions->send_count && !world->trail.failed; i++) {
         const snk_send *send = &actions->sends[i];
         bool is_result = thread != NULL && actions->pending && send->was_held;
         if (send->chase)

@@ -1,8 +1,6 @@
 #include "world.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #define EVENTS_MAX 120000
@@ -19,32 +17,20 @@ void qs_push(qs_world *world, int64_t at_ns, const sim_event *event)
 
 void qs_record(qs_world *world, const char *what, uint32_t process, uint64_t a, uint64_t b)
 {
-    uint64_t hash = world->hash ^ (uint64_t)world->now_ns;
-    for (const char *at = what; *at != '\0'; at++)
-        hash = (hash ^ (uint8_t)*at) * UINT64_C(0x100000001B3);
-    world->hash = sim_mix64(hash ^ process ^ a << 8) + b;
-    if (world->tracing)
-        printf("%12.6f ms  p%" PRIu32 "  %-16s %" PRIu64 " %" PRIu64 "\n",
-               (double)world->now_ns / (double)SNK_NS_PER_MS, process, what, a, b);
+    sim_trail_add(&world->trail, &(sim_mark){ world->now_ns, what, process, 0, a, b });
 }
 
 void qs_violate(qs_world *world, const char *invariant, const char *format, ...)
 {
-    if (world->failed)
-        return;
-    world->failed = true;
-    world->broken_invariant = invariant;
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(world->failure, sizeof world->failure, format, arguments);
+    sim_trail_fail(&world->trail, invariant, format, arguments);
     va_end(arguments);
 }
 
-/* The first bytes of an id are the number of its claim, so that no search is needed. */
 qs_claim *qs_find_claim(qs_world *world, const snk_id *id)
 {
-    uint32_t number;
-    memcpy(&number, id->bytes, sizeof number);
+    uint32_t number = sim_id_number(id);
     if (number >= world->claim_count || !snk_id_equal(&world->claims[number].id, id))
         return NULL;
     return &world->claims[number];
@@ -59,9 +45,7 @@ static bool draw_id(void *context, snk_id *id_out)
         return false;
     }
     uint32_t number = world->claim_count++;
-    uint64_t random[2] = { sim_random_next(&world->ids), sim_random_next(&world->ids) };
-    memcpy(id_out->bytes, random, sizeof random);
-    memcpy(id_out->bytes, &number, sizeof number);
+    sim_id_draw(&world->ids, number, id_out);
     world->claims[number] = (qs_claim){ .id = *id_out, .process = qs_number(world, process), .epoch = process->epoch };
     return true;
 }
@@ -117,8 +101,7 @@ static void begin(qs_world *world, uint64_t seed)
     world->resource_token = 0;
     world->resource_version = 0;
     world->writer_token = 0;
-    world->hash = sim_mix64(seed);
-    world->failed = false;
+    sim_trail_begin(&world->trail, seed);
     world->request_next = 0;
     memset(world->processes, 0, sizeof world->processes);
     memset(world->operations, 0, sizeof world->operations);
@@ -226,7 +209,7 @@ static void dispatch(qs_world *world, const sim_event *event)
 static bool advance(qs_world *world)
 {
     sim_event event;
-    if (world->failed || !sim_heap_pop(&world->heap, &event))
+    if (world->trail.failed || !sim_heap_pop(&world->heap, &event))
         return false;
     world->now_ns = event.at_ns;
     if (put_off(world, &event))
@@ -236,7 +219,7 @@ static bool advance(qs_world *world)
         qs_violate(world, "I6", "more than %d events: something runs hot", EVENTS_MAX);
     dispatch(world, &event);
     qs_check(world);
-    return !world->failed;
+    return !world->trail.failed;
 }
 
 static bool everybody_is_done(const qs_world *world)
@@ -264,7 +247,7 @@ static void run_healed(qs_world *world)
     }
     if (world->heap.count == 0)
         world->now_ns += world->plan.lease_ns * 4; /* nothing happens any more: also pauses are over then */
-    if (!world->failed && !everybody_is_done(world))
+    if (!world->trail.failed && !everybody_is_done(world))
         qs_violate(world, "I6", "nothing more happens, and somebody waits");
 }
 
@@ -274,30 +257,24 @@ static void run_closing(qs_world *world)
     while (advance(world))
         ;
     world->now_ns += world->plan.lease_ns * 4;
-    if (!world->failed)
+    if (!world->trail.failed)
         qs_check_end(world);
 }
 
 static void run(void *context, uint64_t seed, bool tracing, sim_outcome *outcome)
 {
     qs_world *world = context;
-    world->tracing = tracing;
+    world->trail.tracing = tracing;
     begin(world, seed);
     while (world->event_count < world->plan.event_budget && world->now_ns < world->plan.horizon_ns && advance(world))
         ;
-    if (!world->failed) {
+    if (!world->trail.failed) {
         qs_heal(world);
         run_healed(world);
     }
-    if (!world->failed)
+    if (!world->trail.failed)
         run_closing(world);
-    *outcome = (sim_outcome){
-        .hash = world->hash,
-        .events = world->event_count,
-        .invariant = world->failed ? world->broken_invariant : NULL,
-        .failure = world->failure,
-        .probes = world->probes,
-    };
+    *outcome = sim_trail_outcome(&world->trail, world->event_count, world->probes);
 }
 
 static const char *const probe_texts[] = {

@@ -18,6 +18,7 @@
 #include "heap.h"
 #include "node.h"
 #include "random.h"
+#include "trail.h"
 
 #define QS_NODES_MAX 7
 #define QS_PROCESSES_MAX 4
@@ -290,12 +291,8 @@ typedef struct qs_world {
     uint64_t resource_token;
     uint64_t resource_version;
     uint64_t writer_token;
-    uint64_t hash;
+    sim_trail trail;
     uint64_t probes[QS_PROBE_COUNT];
-    bool tracing;
-    bool failed;
-    const char *broken_invariant;
-    char failure[256];
 } qs_world;
 
 static inline int64_t qs_local(const qs_world *world, const qs_process *process)
