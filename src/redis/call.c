@@ -49,14 +49,20 @@ static size_t total_length(size_t count, const char *const arguments[], const si
     return total;
 }
 
+/* Its result says so too: it is not sent, and who looks at the result alone must not find that of an earlier run. */
+static sneck_status refuse(snk_redis_call *call, sneck_error *error, sneck_status status, const char *why)
+{
+    (void)snk_fail(&call->error, status, 0, "redis: %s", why);
+    return snk_fail_as(error, &call->error);
+}
+
 sneck_status snk_redis_call_format(snk_redis_call *call, size_t count, const char *const arguments[],
                                    const size_t lengths[], sneck_error *error)
 {
     snk_redis_call_reset(call);
     drop_command(call);
     if (count == 0 || count > INT_MAX || total_length(count, arguments, lengths) > SNK_REDIS_COMMAND_BYTES_MAX)
-        return snk_fail(error, SNECK_LIMIT, 0, "redis: a command of more than %d bytes, or an empty one",
-                        SNK_REDIS_COMMAND_BYTES_MAX);
+        return refuse(call, error, SNECK_LIMIT, "the command is empty, or too long");
     /* hiredis wants pointers to non-const pointers, and changes nothing behind them. */
     union {
         const char *const *in;
@@ -65,7 +71,7 @@ sneck_status snk_redis_call_format(snk_redis_call *call, size_t count, const cha
     char *command = NULL;
     long long length = redisFormatCommandArgv(&command, (int)count, words.out, lengths);
     if (length < 0)
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "redis: no memory for a command");
+        return refuse(call, error, SNECK_NO_MEMORY, "no memory for a command");
     call->command = command;
     call->command_length = (size_t)length;
     return snk_ok(error);

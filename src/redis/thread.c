@@ -148,9 +148,22 @@ static void expire_undriven_locked(snk_redis_conn *conn, int64_t now, snk_redis_
     conn->undriven_at_ns = next;
 }
 
+/* Nobody reads answers that nobody awaits any more; so before a server counts as silent, hears what it has said. */
+static void hear_late_answers_locked(snk_redis_conn *conn, snk_redis_finish *finish)
+{
+    if (conn->reading)
+        return;
+    conn->reading = true;
+    (void)snk_redis_receive_locked(conn, NULL, 0);
+    snk_redis_pass_on_locked(conn, finish);
+}
+
 static void check_silence_locked(snk_redis_conn *conn, int64_t now, snk_redis_finish *finish)
 {
     if (now < snk_redis_stale_at_locked(conn))
+        return;
+    hear_late_answers_locked(conn, finish);
+    if (snk_now_ns() < snk_redis_stale_at_locked(conn))
         return;
     sneck_error why;
     snk_fail(&why, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the server did not answer in time", conn->settings->where);

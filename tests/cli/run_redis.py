@@ -1,15 +1,12 @@
 """sneck run on a Redis server: what it does otherwise than on the embedded store, which knows at once who is dead."""
 
 import os
-import signal
 
 import tap
 from holder import check, same, show
 from redis_server import PASSWORD, RedisServer
-from running import Clock, Run, WAITS, is_alive, is_free, kill_with_guard, python, wait_until_gone
-
-SHORT = ["--lease", "2s", "--kill-after", "300ms"]
-TELLS = python("tell_signals(signal.SIGTERM); say('ready'); wait()")
+from running import Clock, Run, SHORT, TELLS, WAITS, guard_replaces_sneck, is_alive, is_free, kill_with_guard, python
+from running import silence_stops_command
 
 
 def use_server(**options):
@@ -31,13 +28,7 @@ def test_the_exit_code_is_the_commands_own():
 
 def test_a_killed_sneck_is_replaced_by_its_guard_long_before_the_lease_ends():
     use_server()
-    held = Run("--kill-after", "100ms", "door", command=WAITS)
-    group = held.command
-    clock = Clock()
-    held.process.kill()
-    wait_until_gone(group)
-    tap.wait_until(lambda: is_free("door"))
-    assert clock.read() < 20 * tap.PATIENCE, "the lease has 30 s"
+    guard_replaces_sneck()
 
 
 def test_when_sneck_and_guard_are_killed_the_command_runs_on_and_the_lock_is_free_when_the_lease_ends():
@@ -63,12 +54,7 @@ def test_a_server_that_forgets_is_loss():
 
 def test_a_server_that_does_not_answer_stops_the_command_before_the_lease_ends():
     server = use_server()
-    held = Run(*SHORT, "door", command=TELLS)
-    group = held.command
-    server.stop()
-    held.expect("got SIGTERM")
-    wait_until_gone(group, seconds=1.8 + 2)
-    held.ends_with(79)
+    silence_stops_command(server)
 
 
 def test_the_password_is_for_sneck_and_its_guard_alone():

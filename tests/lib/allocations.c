@@ -22,6 +22,13 @@ _Thread_local bool allocations_have_failed;
 /* Counts down with each allocation of any thread; the one that finds 0 fails. */
 static _Atomic int until_one_fails = NEVER;
 
+static atomic_bool spares_libraries;
+
+void allocations_spare_libraries(void)
+{
+    atomic_store(&spares_libraries, true);
+}
+
 void allocations_fail_one(int allowed)
 {
     atomic_store(&until_one_fails, allowed);
@@ -48,8 +55,20 @@ static bool fail(void)
     return false;
 }
 
-static bool may_allocate(void)
+/* NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp): names of the linker */
+extern const char __executable_start[];
+extern const char etext[];
+/* NOLINTEND(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp) */
+
+static bool is_of_library(uintptr_t caller)
 {
+    return caller < (uintptr_t)__executable_start || caller >= (uintptr_t)etext;
+}
+
+static bool may_allocate(const void *caller)
+{
+    if (atomic_load_explicit(&spares_libraries, memory_order_relaxed) && is_of_library((uintptr_t)caller))
+        return true;
     if (atomic_load_explicit(&until_one_fails, memory_order_relaxed) != NEVER &&
         atomic_fetch_sub(&until_one_fails, 1) == 0)
         return fail();
@@ -72,16 +91,16 @@ void *__libc_realloc(void *memory, size_t size);
 
 void *malloc(size_t size)
 {
-    return may_allocate() ? __libc_malloc(size) : NULL;
+    return may_allocate(__builtin_return_address(0)) ? __libc_malloc(size) : NULL;
 }
 
 void *calloc(size_t count, size_t size)
 {
-    return may_allocate() ? __libc_calloc(count, size) : NULL;
+    return may_allocate(__builtin_return_address(0)) ? __libc_calloc(count, size) : NULL;
 }
 
 void *realloc(void *memory, size_t size)
 {
-    return may_allocate() ? __libc_realloc(memory, size) : NULL;
+    return may_allocate(__builtin_return_address(0)) ? __libc_realloc(memory, size) : NULL;
 }
 #endif

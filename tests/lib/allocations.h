@@ -16,6 +16,8 @@ extern _Thread_local bool allocations_have_failed;
 
 /* Whichever thread makes the allocation after the next `allowed` ones: that one fails, and those after it succeed. */
 void allocations_fail_one(int allowed);
+/* From now on only those count that this program makes itself: for libraries that cannot do without memory. */
+void allocations_spare_libraries(void);
 /* From now on all succeed. True: one has failed. */
 bool allocations_fail_none(void);
 

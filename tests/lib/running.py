@@ -175,3 +175,30 @@ class Clock:
 
     def read(self):
         return time.monotonic() - self.start
+
+
+# What holds on every server.
+
+SHORT = ["--lease", "2s", "--kill-after", "300ms"]
+TELLS = python("tell_signals(signal.SIGTERM); say('ready'); wait()")
+
+
+def guard_replaces_sneck():
+    """A sneck that is killed: its guard ends the command and releases the lock, long before the lease ends."""
+    held = Run("--kill-after", "100ms", "door", command=WAITS)
+    group = held.command
+    clock = Clock()
+    held.process.kill()
+    wait_until_gone(group)
+    tap.wait_until(lambda: is_free("door"))
+    assert clock.read() < 20 * tap.PATIENCE, "the lease has 30 s"
+
+
+def silence_stops_command(server):
+    """A server that does not answer any more: the command is stopped before the lease ends."""
+    held = Run(*SHORT, "door", command=TELLS)
+    group = held.command
+    server.stop()
+    held.expect("got SIGTERM")
+    wait_until_gone(group, seconds=1.8 + 2)
+    held.ends_with(79)

@@ -210,6 +210,30 @@ static void test_a_short_timeout_gives_up_one_call_and_keeps_the_connection(void
     snk_redis_close(redis);
 }
 
+static void test_a_late_answer_that_nobody_awaits_is_no_silence(void **state)
+{
+    (void)state;
+    snk_redis_config config = plain();
+    config.command_timeout_ns = 400 * SNK_NS_PER_MS;
+    snk_redis *redis = redis_open(&config);
+    redis_do(redis, "PING");
+    snk_redis_call call;
+    snk_redis_call_init(&call);
+    call.timeout_ns = 20 * SNK_NS_PER_MS;
+    redis_format(&call, "DEBUG SLEEP 0.1");
+    snk_redis_drive(redis, &(snk_redis_call *){ &call }, 1);
+    assert_int_equal(call.outcome, SNK_REDIS_UNCERTAIN);
+    snk_redis_call_deinit(&call);
+    /* Until after the time at which a silent server is given up: the answer has long been there. */
+    sleep_ms(700);
+    snk_redis_server known;
+    snk_redis_describe(redis, &known);
+    assert_true(known.connected);
+    assert_int_equal(known.failures, 0);
+    assert_int_equal(known.in_flight, 0);
+    snk_redis_close(redis);
+}
+
 static void test_a_call_that_blocks_does_not_hold_up_the_shared_lane(void **state)
 {
     (void)state;
@@ -321,6 +345,9 @@ static void test_a_command_that_is_too_long_is_refused(void **state)
     const char *words[] = { "ECHO", "x" };
     const size_t lengths[] = { 4, (size_t)SNK_REDIS_COMMAND_BYTES_MAX + 1 };
     assert_int_equal(snk_redis_call_format(&call, 2, words, lengths, NULL), SNECK_LIMIT);
+    /* Its result says so too, also to somebody who sees only that. */
+    assert_int_equal(call.outcome, SNK_REDIS_NOT_SENT);
+    assert_int_equal(call.error.status, SNECK_LIMIT);
     snk_redis_call_deinit(&call);
 }
 
@@ -413,6 +440,7 @@ int main(void)
         cmocka_unit_test(test_a_name_that_does_not_exist_means_not_sent),
         cmocka_unit_test(test_a_server_that_sleeps_means_uncertain_and_a_new_connection),
         cmocka_unit_test(test_a_short_timeout_gives_up_one_call_and_keeps_the_connection),
+        cmocka_unit_test(test_a_late_answer_that_nobody_awaits_is_no_silence),
         cmocka_unit_test(test_a_call_that_blocks_does_not_hold_up_the_shared_lane),
         cmocka_unit_test(test_a_blocking_call_may_outlast_the_command_timeout),
         cmocka_unit_test(test_a_connection_killed_while_idle_costs_nothing),

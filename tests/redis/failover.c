@@ -35,12 +35,22 @@ typedef struct scene {
     unsigned vanished;
 } scene;
 
+/* Why a lock was lost is worth to know where none should be. */
+static void show_loss(void *context, const sneck_event *event)
+{
+    (void)context;
+    if (event->kind == SNECK_EVENT_LOST)
+        printf("# %s was lost: %s, with %lld ms left; %s\n", event->name, sneck_cause_name(event->cause),
+               (long long)event->remaining_ms, event->message);
+}
+
 static sneck_client *open_client(const char *url, int64_t lease_ms)
 {
     sneck_error error;
     sneck_client *client = NULL;
     sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
     options.lease_ms = lease_ms;
+    options.on_event = show_loss;
     EXPECT(SNECK_OK, sneck_open(url, &options, &client, &error));
     return client;
 }

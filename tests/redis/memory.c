@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "allocations.h"
+#include "bed.h"
 #include "redis_ask.h"
 #include "redis_server.h"
 #include "tls_files.h"
@@ -94,6 +95,50 @@ static void sweep_by(int step, void (*attempt)(int allowed), const char *what)
 static void sweep(void (*attempt)(int allowed), const char *what)
 {
     sweep_by(1, attempt, what);
+}
+
+/* ---- Locks ---- */
+
+/* The server has forgotten the scripts, so each is sent again with its text. Nobody has what the store did not give. */
+static void lock_with_flushed_scripts(int allowed, bool extends)
+{
+    char url[64];
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", server.port);
+    sneck_error error;
+    sneck_client *client = NULL;
+    EXPECT(SNECK_OK, sneck_open(url, NULL, &client, &error));
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 10000, &error));
+    if (!extends) {
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
+    }
+    redis_do(direct, "SCRIPT FLUSH");
+    begin(allowed);
+    sneck_status status = extends ? sneck_extend(lock, 90000, &error) : sneck_acquire(lock, 0, &error);
+    end();
+    if (status != SNECK_OK)
+        expect_fair(&error);
+    else
+        assert_true(sneck_token(lock) > 0 && redis_integer(direct, "PTTL lock:a") > (extends ? 80000 : 20000));
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+static void acquire_with_flushed_scripts(int allowed)
+{
+    lock_with_flushed_scripts(allowed, false);
+}
+
+static void extend_with_flushed_scripts(int allowed)
+{
+    lock_with_flushed_scripts(allowed, true);
+}
+
+static void test_sending_scripts_again_fails_cleanly(void **state)
+{
+    (void)state;
+    sweep(acquire_with_flushed_scripts, "acquiring when scripts are gone");
+    sweep(extend_with_flushed_scripts, "extending when scripts are gone");
 }
 
 /* ---- Opening, calling, closing ---- */
@@ -359,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_reconnecting_by_tls_fails_cleanly),
         cmocka_unit_test(test_subscribing_fails_cleanly),
         cmocka_unit_test(test_hearing_fails_cleanly),
+        cmocka_unit_test(test_sending_scripts_again_fails_cleanly),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

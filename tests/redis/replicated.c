@@ -1,6 +1,8 @@
 /* A master with replicas and nobody who watches them: the master is found, and found again when it is another one. */
 #include "test.h"
 
+#include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -183,6 +185,34 @@ static void test_a_wrong_password_is_said_to_be_wrong(void **state)
 }
 
 /* A replica that has not heard of a claim must not say that it is gone, nor of an old one that it holds. */
+/* The watchdog looks by a renewal that prolongs nothing, and so must not end what has no limit. */
+static void test_a_look_at_a_lock_without_time_limit_does_not_end_it(void **state)
+{
+    redis_fleet *fleet = *state;
+    sneck_error error;
+    sneck_client *client = open_client(fleet_replicated_url(fleet, NULL), 600000);
+    sneck_lock *ours = test_mutex(client, "ours", NULL);
+    sneck_lock *lost = test_mutex(client, "lost", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(ours, 0, &error));
+    EXPECT(SNECK_OK, sneck_acquire(lost, 0, &error));
+    fleet_do(&fleet->servers[0], "PERSIST lock:ours");
+    fleet_do(&fleet->servers[0], "DEL lock:lost");
+    fleet_do(&fleet->servers[0], "HSET lock:lost classic:1 1");
+    EXPECT(SNECK_LOST, sneck_check(client, &error));
+    (void)poll(NULL, 0, 20);
+    assert_string_equal(fleet_ask(&fleet->servers[0], "EXISTS lock:ours"), "1");
+    assert_true(sneck_is_held(ours));
+    assert_false(sneck_is_held(lost));
+    /* Somebody else's, which somebody of ours has come by. */
+    assert_true(strtol(fleet_ask(&fleet->servers[0], "PTTL lock:lost"), NULL, 10) > 20000);
+    EXPECT(SNECK_OK, sneck_extend(ours, 600000, &error));
+    assert_true(strtol(fleet_ask(&fleet->servers[0], "PTTL lock:ours"), NULL, 10) > 500000);
+    EXPECT(SNECK_OK, sneck_release(ours, &error));
+    sneck_lock_free(ours);
+    sneck_lock_free(lost);
+    sneck_close(client);
+}
+
 static void test_a_replica_answers_nothing_from_what_it_has(void **state)
 {
     redis_fleet *fleet = *state;
@@ -221,6 +251,7 @@ int main(void)
         TEST(test_claims_that_came_back_are_ended),
         TEST(test_without_one_master_nothing_is_opened),
         TEST(test_a_wrong_password_is_said_to_be_wrong),
+        TEST(test_a_look_at_a_lock_without_time_limit_does_not_end_it),
         TEST(test_a_replica_answers_nothing_from_what_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "bed.h"
+#include "claims.h"
+#include "proxy.h"
 #include "redis_scene.h"
 
 /* ---- Scripts and data gone ---- */
@@ -25,6 +27,46 @@ static void test_scripts_that_were_flushed_are_sent_again(void **state)
         EXPECT(SNECK_OK, sneck_release(made.lock, &error));
     }
     redis_scene_close(&made);
+}
+
+static void note_done(snk_call *call)
+{
+    *(bool *)call->context = true;
+}
+
+/* They are renewed together; so they are when the server has forgotten the script, however far away it is. */
+static void test_many_renewals_whose_script_was_flushed_are_sent_again_together(void **state)
+{
+    enum {
+        LOCKS = 100,
+        DELAY_MS = 30
+    };
+    redis_bed *bed = *state;
+    static fault_proxy proxy;
+    static char names[LOCKS][16];
+    static snk_claim claims[LOCKS];
+    static snk_answer answers[LOCKS];
+    bool is_done = false;
+    assert_true(proxy_start(&proxy, bed->server.port));
+    snk_store *store = test_store(redis_bed_url_at(proxy.port, NULL));
+    for (size_t i = 0; i < LOCKS; i++) {
+        (void)snprintf(names[i], sizeof names[i], "many/%zu", i);
+        claims[i] = (snk_claim){ .name = names[i], .why = "" };
+        claims[i].send = (snk_send){ .ask = SNK_ASK_RENEW, .lease_ns = 60 * SNK_NS_PER_S };
+        claims[i].send.claim = test_must_hold(store, names[i]);
+    }
+    redis_bed_do(bed, "SCRIPT FLUSH");
+    atomic_store(&proxy.reply_delay_ms, DELAY_MS);
+    int64_t began_ms = test_now_ms();
+    snk_call call = { .claims = claims, .answers = answers, .count = LOCKS, .done = note_done, .context = &is_done };
+    snk_store_submit(store, &call);
+    assert_true(is_done);
+    assert_true(test_now_ms() - began_ms < LOCKS * DELAY_MS / 2);
+    for (size_t i = 0; i < LOCKS; i++)
+        test_expect_kind(&answers[i], SNK_ANSWER_HELD);
+    atomic_store(&proxy.reply_delay_ms, 0);
+    test_store_close(store);
+    proxy_stop(&proxy);
 }
 
 static void test_a_flushed_server_is_told_at_the_next_renewal_and_tokens_rise(void **state)
@@ -268,6 +310,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, redis_bed_set_up, redis_bed_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_scripts_that_were_flushed_are_sent_again),
+        TEST(test_many_renewals_whose_script_was_flushed_are_sent_again_together),
         TEST(test_a_flushed_server_is_told_at_the_next_renewal_and_tokens_rise),
         TEST(test_a_restart_without_data_is_loss_and_tokens_rise),
         TEST(test_a_restart_with_data_is_survived),

@@ -116,6 +116,25 @@ static void test_a_full_server_grants_nothing_but_renews_and_releases(void **sta
     end(&made);
 }
 
+static void test_a_full_server_counts_levels(void **state)
+{
+    redis_bed *bed = *state;
+    sneck_error error;
+    trial made = begin_with(bed, "holds=store");
+    const char *count = "EVAL %s 1 lock:held";
+    const char *script = "return redis.call('HGET', KEYS[1], redis.call('HGET', KEYS[1], '~owner'))";
+    uint64_t failed = test_health(made.scene.client).renewals_failed;
+    redis_bed_do(bed, "CONFIG SET maxmemory 1");
+    EXPECT(SNECK_OK, sneck_acquire(made.held, 0, &error));
+    assert_int_equal(sneck_hold_count(made.held), 2);
+    assert_string_equal(redis_bed_text(bed, count, script), "2");
+    EXPECT(SNECK_OK, sneck_release(made.held, &error));
+    assert_string_equal(redis_bed_text(bed, count, script), "1");
+    assert_true(test_health(made.scene.client).renewals_failed == failed);
+    redis_bed_do(bed, "CONFIG SET maxmemory 0");
+    end(&made);
+}
+
 static void test_a_server_that_cannot_save_refuses(void **state)
 {
     redis_bed *bed = *state;
@@ -413,6 +432,7 @@ int main(void)
         TEST(test_a_replica_refuses),
         TEST(test_a_server_with_too_few_replicas_refuses),
         TEST(test_a_full_server_grants_nothing_but_renews_and_releases),
+        TEST(test_a_full_server_counts_levels),
         TEST(test_a_server_that_cannot_save_refuses),
         TEST(test_a_server_whose_script_runs_away_is_waited_for),
         TEST(test_a_server_that_reads_its_data_is_waited_for),

@@ -152,6 +152,52 @@ static void test_data_of_others_is_never_touched(void **state)
     expect_untouched(bed, "layout=string", "SET lock:a hello", "GET lock:a");
 }
 
+static bool count_lock(void *context, const sneck_info *info)
+{
+    assert_string_equal(info->name, "held");
+    ++*(int *)context;
+    return true;
+}
+
+/* However much of it there is: nobody reads all of it, and the connection of all threads survives it. */
+static void expect_survived(redis_bed *bed, const char *keys, const char *make)
+{
+    sneck_error error;
+    redis_bed_do(bed, "FLUSHALL");
+    redis_bed_do(bed, "EVAL %s 0", make);
+    sneck_client *client = redis_bed_open(bed, keys, NULL);
+    sneck_lock *held = test_mutex(client, "held", NULL);
+    sneck_lock *lock = test_mutex(client, "big", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(held, 0, &error));
+    EXPECT(SNECK_INVALID, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_INVALID, sneck_acquire(lock, 100, &error));
+    sneck_info *info = NULL;
+    EXPECT(SNECK_INVALID, sneck_inspect(client, "big", &info, &error));
+    int count = 0;
+    EXPECT(SNECK_OK, sneck_list(client, "*", count_lock, &count, &error));
+    assert_int_equal(count, 1);
+    assert_int_equal(test_health(client).connects, 1);
+    EXPECT(SNECK_OK, sneck_release(held, &error));
+    sneck_lock_free(held);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+static void test_data_of_others_may_be_large(void **state)
+{
+    redis_bed *bed = *state;
+    expect_survived(bed, NULL, "for i = 1, 150000 do redis.call('HSET', 'lock:big', 'u:' .. i, '1') end");
+    expect_survived(bed, NULL, "redis.call('HSET', 'lock:big', 'u:1', string.rep('1', 20000000))");
+    expect_survived(bed, "layout=string", "redis.call('SET', 'lock:big', string.rep('x', 20000000))");
+}
+
+static void test_data_of_others_is_not_shown_as_a_lock(void **state)
+{
+    redis_bed *bed = *state;
+    expect_survived(bed, NULL, "redis.call('HSET', 'lock:big', 'name', 'Anna', 'age', '40')");
+    expect_survived(bed, "layout=string", "redis.call('SET', 'lock:big', 'hello')");
+}
+
 /* ---- Other kinds of clients ---- */
 
 static const char classic_lock[] =
@@ -234,6 +280,8 @@ int main(void)
         TEST(test_half_a_waiter_is_taken_out),
         TEST(test_the_helpers_of_a_lock_that_nobody_uses_go_away),
         TEST(test_data_of_others_is_never_touched),
+        TEST(test_data_of_others_may_be_large),
+        TEST(test_data_of_others_is_not_shown_as_a_lock),
         TEST(test_a_classic_client_is_waited_for_and_heard),
         TEST(test_a_classic_client_waits_for_ours),
     };

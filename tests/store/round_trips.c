@@ -297,7 +297,8 @@ int main(void)
     test_lease_ms = 20000; /* ZooKeeper's sessions are no longer than 30 s */
 #define ON(store, function)                                                                                            \
     {                                                                                                                  \
-        .name = #store " " #function, .test_func = function, .setup_func = set_up_##store, .teardown_func = tear_down  \
+        .name = #store " " #function, .test_func = (function), .setup_func = set_up_##store,                           \
+        .teardown_func = tear_down                                                                                     \
     }
 #define EACH(store)                                                                                                    \
     ON(store, test_one_who_is_alone_takes_the_fewest_round_trips),                                                     \

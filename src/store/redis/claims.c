@@ -222,22 +222,20 @@ void snk_claim_refuse(snk_answer *answer, const sneck_error *error)
 
 /*
  * Sends again, with their text, the scripts that the server did not know: that answer proves that they did not run, so
- * the same claim may be sent again.
+ * the same claim may be sent again. All at once: one after the other, many renewals could take longer than their leases.
+ * `again` is memory for `count` of them.
  */
-static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_redis_call *calls, size_t count)
+static void send_texts(snk_redis_store *store, const snk_claim claims[], snk_redis_call *calls, size_t count,
+                       snk_redis_call *again[])
 {
+    size_t again_count = 0;
     for (size_t i = 0; i < count; i++) {
-        sneck_error error;
-        if (calls[i].command == NULL || !snk_run_needs_text(&calls[i]))
-            continue;
-        if (snk_claim_format(store, &claims[i], true, &calls[i], &error) != SNECK_OK) {
-            calls[i].outcome = SNK_REDIS_NOT_SENT;
-            calls[i].error = error;
-            continue;
-        }
-        snk_redis_call *const one[] = { &calls[i] };
-        snk_topology_drive(store->topology, one, 1);
+        if (calls[i].command != NULL && snk_run_needs_text(&calls[i]) &&
+            snk_claim_format(store, &claims[i], true, &calls[i], NULL) == SNECK_OK)
+            again[again_count++] = &calls[i];
     }
+    if (again_count > 0)
+        snk_topology_drive(store->topology, again, again_count);
 }
 
 /* Renewals that could not be done because a cluster moves their keys: with the lock's key alone. */
@@ -259,9 +257,9 @@ static void keep_held(snk_redis_store *store, const snk_claim claims[], snk_redi
 
 void snk_claim_drive(snk_redis_store *store, const snk_claim *claim, snk_redis_call *call)
 {
-    snk_redis_call *const calls[] = { call };
+    snk_redis_call *calls[] = { call };
     snk_topology_drive(store->topology, calls, 1);
-    send_texts(store, claim, call, 1);
+    send_texts(store, claim, call, 1, calls);
     keep_held(store, claim, call, 1);
 }
 
@@ -355,20 +353,20 @@ static bool begin_claim(snk_redis_store *store, const snk_call *call, size_t ind
     return false;
 }
 
-/* `calls` and `sent` are memory for `count` of them. */
+/* `calls` is memory for `count` of them, `sent` for twice as many. */
 static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_call calls[], snk_redis_call *sent[])
 {
     size_t sent_count = 0;
+    snk_redis_call **again = sent + call->count;
     for (size_t i = 0; i < call->count; i++) {
         if (begin_claim(store, call, i, &calls[i]))
             sent[sent_count++] = &calls[i];
     }
     snk_topology_drive(store->topology, sent, sent_count);
-    send_texts(store, call->claims, calls, call->count);
+    send_texts(store, call->claims, calls, call->count, again);
     keep_held(store, call->claims, calls, call->count);
-    for (size_t i = 0; i < call->count; i++) {
-        if (calls[i].command == NULL)
-            continue;
+    for (size_t place = 0; place < sent_count; place++) {
+        size_t i = (size_t)(sent[place] - calls);
         snk_wake_hearing hearing = snk_claim_answer(store, &call->claims[i], &calls[i], &call->answers[i]);
         snk_redis_call_deinit(&calls[i]);
         if (hearing == SNK_WAKE_MISSED)
@@ -379,7 +377,7 @@ static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_ca
 static void do_many(snk_redis_store *store, const snk_call *call)
 {
     snk_redis_call *calls = calloc(call->count, sizeof *calls);
-    snk_redis_call **sent = calloc(call->count, sizeof(void *));
+    snk_redis_call **sent = calloc(2 * call->count, sizeof(void *));
     if (calls != NULL && sent != NULL) {
         do_claims(store, call, calls, sent);
     } else {
@@ -402,7 +400,7 @@ void snk_redis_store_submit(snk_store *base, snk_call *call)
     }
     if (call->count == 1) {
         snk_redis_call one;
-        snk_redis_call *sent[1] = { NULL };
+        snk_redis_call *sent[2] = { NULL };
         do_claims(store, call, &one, sent);
     } else if (call->count > 1 && !snk_together_acquire(store, call)) {
         do_many(store, call);

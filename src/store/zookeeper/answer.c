@@ -27,13 +27,8 @@ void snk_zk_answer_held(const snk_zk_asked *asked, snk_zk_claim *claim)
         asked->answer->kind = SNK_ANSWER_GONE;
         return;
     }
-    (void)pthread_mutex_lock(&table->mutex);
-    claim->held = true;
-    if (claim->token == 0)
-        claim->token = (uint64_t)claim->czxid;
-    asked->answer->token_first = claim->token;
-    (void)pthread_mutex_unlock(&table->mutex);
     asked->answer->kind = SNK_ANSWER_HELD;
+    asked->answer->token_first = snk_zk_claim_hold(table, claim);
     asked->answer->token_last = asked->answer->token_first;
     asked->answer->units = claim->note.units;
 }

@@ -11,6 +11,8 @@
 /* A pause where the library asks for none: between attempts to connect, and before a name is looked up again. */
 #define PAUSE_MS 20
 #define INIT_PAUSE_MS 1000
+/* How long what nobody waits for (an answer to a ping, the end of a connection) may stay unseen while callers drive. */
+#define STANDBY_MS 5
 
 /* ---- What the library says, under mutex ---- */
 
@@ -97,6 +99,9 @@ void snk_zk_session_start_locked(snk_zk_link *link)
 {
     enter_library();
     link->handle = zookeeper_init2(link->hosts, snk_zk_on_event, link->session_ms, NULL, link, 0, drop_message);
+    /* Otherwise it looks up its servers' names whenever it is asked what to wait for; so it does when a connection is lost. */
+    if (link->handle != NULL)
+        (void)zoo_set_servers_resolution_delay(link->handle, -1);
     if (link->handle != NULL && link->login != NULL)
         (void)zoo_add_auth(link->handle, "digest", link->login, (int)strlen(link->login), NULL, NULL);
     leave_library();
@@ -118,10 +123,10 @@ void snk_zk_session_end_locked(snk_zk_link *link)
 
 void snk_zk_unlock_and_wake(snk_zk_link *link)
 {
-    snk_zk_flight *arrivals = link->arrivals;
-    link->arrivals = NULL;
+    snk_zk_flight *landed = link->flights.landed;
+    link->flights.landed = NULL;
     (void)pthread_mutex_unlock(&link->mutex);
-    snk_zk_flights_wake(arrivals);
+    snk_zk_flights_wake(landed);
 }
 
 /* What to wait for next, and how long; -1: no socket. */
@@ -148,6 +153,15 @@ static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out
     return fd;
 }
 
+static void process_locked(snk_zk_link *link, short events)
+{
+    int happened =
+        (events & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) | (events & POLLOUT ? ZOOKEEPER_WRITE : 0);
+    enter_library();
+    (void)zookeeper_process(link->handle, happened);
+    leave_library();
+}
+
 void snk_zk_drive_locked(snk_zk_link *link)
 {
     short events = 0;
@@ -161,11 +175,59 @@ void snk_zk_drive_locked(snk_zk_link *link)
     if (fds[0].revents != 0)
         (void)eventfd_read(link->wake_fd, &value);
     (void)pthread_mutex_lock(&link->mutex);
-    if (link->handle == NULL)
-        return;
-    int happened = (fds[1].revents & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) |
-                   (fds[1].revents & POLLOUT ? ZOOKEEPER_WRITE : 0);
-    enter_library();
-    (void)zookeeper_process(link->handle, happened);
-    leave_library();
+    if (link->handle != NULL)
+        process_locked(link, fds[1].revents);
+}
+
+/* ---- Callers that drive ---- */
+
+/* Whether there is something that only the link's thread does. */
+static bool needs_thread_locked(const snk_zk_link *link)
+{
+    return link->flights.under_way > 0 || link->fired_count > 0 || link->announce || link->expired ||
+           !link->connected || link->listener.is_waiting(link->listener.context);
+}
+
+void snk_zk_drive_for_locked(snk_zk_link *link, const snk_zk_flight *flight)
+{
+    int ready = 1;
+    link->caller_drives = true;
+    while (ready > 0 && link->stands_by && link->connected && atomic_load(&flight->landed) == 0) {
+        short events = 0;
+        int timeout_ms = 0;
+        struct pollfd polled = { .fd = plan_locked(link, &events, &timeout_ms) };
+        polled.events = events;
+        snk_zk_unlock_and_wake(link);
+        /* Not for long: the socket may be closed and its number be another's by now. */
+        ready = poll(&polled, 1, timeout_ms < STANDBY_MS ? timeout_ms : STANDBY_MS);
+        (void)pthread_mutex_lock(&link->mutex);
+        if (ready > 0 && link->connected)
+            process_locked(link, polled.revents);
+    }
+    link->caller_drives = false;
+    if (needs_thread_locked(link))
+        (void)eventfd_write(link->wake_fd, 1);
+}
+
+/* Sleeps away from the socket; true when it was called. */
+static bool stay_away_locked(snk_zk_link *link)
+{
+    eventfd_t value = 0;
+    struct pollfd called = { .fd = link->wake_fd, .events = POLLIN };
+    snk_zk_unlock_and_wake(link);
+    bool was_called = poll(&called, 1, STANDBY_MS) != 0;
+    if (was_called)
+        (void)eventfd_read(link->wake_fd, &value);
+    (void)pthread_mutex_lock(&link->mutex);
+    return was_called;
+}
+
+void snk_zk_stand_by_locked(snk_zk_link *link)
+{
+    link->stands_by = link->was_alone && link->trips != link->trips_served && !needs_thread_locked(link);
+    while (link->stands_by) {
+        uint64_t seen = link->trips;
+        link->stands_by = !stay_away_locked(link) && link->trips != seen && !link->closing;
+    }
+    link->trips_served = link->trips;
 }

@@ -1,4 +1,12 @@
-/* Inside a link: its state, and the library below it, of which everything is done under link.mutex. */
+/*
+ * Inside a link: its state, and the library below it, of which everything is done under link.mutex.
+ *
+ * Who waits for the socket: the link's thread, as a rule. While one trip follows the other, each alone, that would cost
+ * every one of them a wake-up of that thread and one of the caller; then it stands by instead, away from the socket, and
+ * the caller of a trip sends and receives for itself. It stands by for STANDBY_MS and looks then whether there were trips
+ * meanwhile; whoever leaves something for it (other trips in flight, news to announce, claims that wait for news) calls
+ * it at once. Two threads at the socket harm nobody: the second one finds nothing there.
+ */
 #ifndef SNK_STORE_ZOOKEEPER_DRIVE_H
 #define SNK_STORE_ZOOKEEPER_DRIVE_H
 
@@ -25,9 +33,14 @@ struct snk_zk_link {
     bool expired; /* the handle is of no use any more */
     bool denied;
     bool closing;
-    bool announce;           /* a connection is to be announced */
-    snk_zk_flight *arrivals; /* answered, and whoever waits for them is to be woken */
-    char **fired;            /* owned; paths whose watches have fired and were not announced */
+    bool announce;         /* a connection is to be announced */
+    bool stands_by;        /* the link's thread is away from the socket */
+    bool caller_drives;    /* ... and the caller of a trip is there instead */
+    bool was_alone;        /* the last trip that left found no other under way */
+    uint64_t trips;        /* so far */
+    uint64_t trips_served; /* of these, before the link's thread last went to the socket */
+    snk_zk_flights flights;
+    char **fired; /* owned; paths whose watches have fired and were not announced */
     size_t fired_count;
     size_t fired_room;
     _Atomic int socket; /* for a child of fork() to close */
@@ -44,6 +57,10 @@ void snk_zk_unlock_and_wake(snk_zk_link *link);
 
 /* Waits until there is something to receive or to send, and does it; the mutex is given back meanwhile. */
 void snk_zk_drive_locked(snk_zk_link *link);
+/* The same for the caller of a trip, until that is answered; one that takes long is left to the link's thread. */
+void snk_zk_drive_for_locked(snk_zk_link *link, const snk_zk_flight *flight);
+/* The link's thread stays away from the socket as long as callers do its work. */
+void snk_zk_stand_by_locked(snk_zk_link *link);
 
 /* What the library says of sessions and watches. */
 void snk_zk_on_event(zhandle_t *handle, int type, int state, const char *path, void *context);

@@ -5,13 +5,13 @@
 
 #include "base/futex.h"
 
-snk_zk_flight *snk_zk_flight_new(size_t count, snk_zk_flight **arrivals)
+snk_zk_flight *snk_zk_flight_new(size_t count, snk_zk_flights *flights)
 {
     snk_zk_flight *flight = calloc(1, sizeof *flight);
     if (flight == NULL)
         return NULL;
     flight->count = count;
-    flight->arrivals = arrivals;
+    flight->flights = flights;
     flight->replies = calloc(count, sizeof *flight->replies);
     flight->seats = calloc(count, sizeof *flight->seats);
     atomic_store(&flight->owners, 2);
@@ -54,18 +54,19 @@ void snk_zk_flight_arrive(snk_zk_flight *flight)
 {
     if (atomic_fetch_sub(&flight->pending, 1) != 1)
         return;
-    flight->next = *flight->arrivals;
-    *flight->arrivals = flight;
+    flight->next = flight->flights->landed;
+    flight->flights->landed = flight;
+    flight->flights->under_way--;
     atomic_store(&flight->landed, 1);
 }
 
-void snk_zk_flights_wake(snk_zk_flight *arrivals)
+void snk_zk_flights_wake(snk_zk_flight *landed)
 {
-    while (arrivals != NULL) {
-        snk_zk_flight *next = arrivals->next;
-        snk_futex_wake(&arrivals->landed, 1, false);
-        snk_zk_flight_unref(arrivals);
-        arrivals = next;
+    while (landed != NULL) {
+        snk_zk_flight *next = landed->next;
+        snk_futex_wake(&landed->landed, 1, false);
+        snk_zk_flight_unref(landed);
+        landed = next;
     }
 }
 

@@ -56,6 +56,7 @@ static void *run(void *context)
         announce_locked(link, ended);
         if (!link->closing)
             snk_zk_drive_locked(link);
+        snk_zk_stand_by_locked(link);
         announce_locked(link, 0);
     }
     snk_zk_session_end_locked(link);

@@ -1,9 +1,9 @@
 /*
  * A session with a ZooKeeper ensemble: requests go out together, and come back answered or not. It knows nothing of locks.
  *
- * The C client of the Apache project, in its form without threads, is driven by one thread of ours; everything that is
- * done to it happens under link.mutex. Who asks writes to the socket on its own thread and sleeps until the link's
- * thread has received the answers, so each trip costs one wake-up and no more.
+ * The C client of the Apache project, in its form without threads, is driven by a thread of ours, or by whoever asks while
+ * nobody else does (drive.h); everything that is done to it happens under link.mutex. Who asks writes to the socket on
+ * its own thread in any case.
  *
  * What ZooKeeper promises and this builds on: requests of one session are executed in the order they were sent, and after
  * a reconnect nothing that was sent before it is executed any more (the old connection is closed, or answered with
@@ -84,6 +84,7 @@ typedef struct snk_zk_listener {
     void (*watched)(void *context, const char *path);
     void (*connected)(void *context); /* again: what was said meanwhile may have been missed */
     void (*expired)(void *context, uint64_t session);
+    bool (*is_waiting)(void *context); /* for a watch to fire; called on any thread, and locks nothing */
     void *context;
 } snk_zk_listener;
 
@@ -91,7 +92,7 @@ typedef struct snk_zk_config {
     const char *hosts;        /* h1:p1,h2:p2 */
     const char *login;        /* "user:password", or NULL: nodes are open to all */
     int session_ms;           /* asked for */
-    snk_zk_listener listener; /* called on the link's thread with nothing locked */
+    snk_zk_listener listener; /* but for is_waiting called on the link's thread with nothing locked */
 } snk_zk_config;
 
 typedef struct snk_zk_link snk_zk_link;

@@ -4,19 +4,24 @@
 #include "store/zookeeper/claims.h"
 #include "store/zookeeper/node.h"
 
+/* Whether the claim's note was written, to its own node; otherwise what that means is answered. */
+static bool is_written(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_reply *noted)
+{
+    if (noted->rc == ZOK && noted->stat.czxid == claim->czxid)
+        return true;
+    if (noted->rc == ZOK || noted->rc == ZNONODE)
+        snk_zk_answer_gone(asked, claim);
+    else
+        snk_zk_answer_refusal(asked, noted->rc);
+    return false;
+}
+
 /* What came of writing that the claim holds. False: the list shows somebody before it. */
 static bool after_entering(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_back *back, bool has_list)
 {
-    const snk_zk_reply *noted = &back->replies[0];
     snk_zk_standing standing = { .is_let_in = true };
-    if (noted->rc == ZNONODE || (noted->rc == ZOK && noted->stat.czxid != claim->czxid)) {
-        snk_zk_answer_gone(asked, claim);
+    if (!is_written(asked, claim, &back->replies[0]))
         return true;
-    }
-    if (noted->rc != ZOK) {
-        snk_zk_answer_refusal(asked, noted->rc);
-        return true;
-    }
     if (has_list && (back->replies[1].rc != ZOK || !snk_zk_stand_in(claim, &back->replies[1], &standing)))
         return false;
     if (standing.is_let_in)
@@ -70,16 +75,9 @@ static int64_t look_after_ns(const snk_zk_asked *asked, const snk_zk_reply *firs
 static snk_zk_progress after_watching(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_standing *standing,
                                       const snk_zk_back *back)
 {
-    const snk_zk_reply *noted = &back->replies[0];
     const snk_zk_reply *first = &back->replies[1];
-    if (noted->rc == ZNONODE || (noted->rc == ZOK && noted->stat.czxid != claim->czxid)) {
-        snk_zk_answer_gone(asked, claim);
+    if (!is_written(asked, claim, &back->replies[0]))
         return SNK_ZK_DECIDED;
-    }
-    if (noted->rc != ZOK) {
-        snk_zk_answer_refusal(asked, noted->rc);
-        return SNK_ZK_DECIDED;
-    }
     if (!standing->watches_all) {
         const snk_zk_reply *watched = &back->replies[2];
         snk_zk_note note = { .held_ms = 0 };

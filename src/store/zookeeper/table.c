@@ -85,9 +85,31 @@ snk_zk_claim *snk_zk_claim_find(snk_zk_table *table, const snk_id *id)
     return found;
 }
 
+static void set_waits_locked(snk_zk_table *table, snk_zk_claim *claim, bool waits)
+{
+    if (waits && !claim->waits)
+        (void)atomic_fetch_add(&table->waiting, 1);
+    else if (!waits && claim->waits)
+        (void)atomic_fetch_sub(&table->waiting, 1);
+    claim->waits = waits;
+}
+
+uint64_t snk_zk_claim_hold(snk_zk_table *table, snk_zk_claim *claim)
+{
+    (void)pthread_mutex_lock(&table->mutex);
+    claim->held = true;
+    set_waits_locked(table, claim, false);
+    if (claim->token == 0)
+        claim->token = (uint64_t)claim->czxid;
+    uint64_t token = claim->token;
+    (void)pthread_mutex_unlock(&table->mutex);
+    return token;
+}
+
 static void remove_locked(snk_zk_table *table, snk_zk_claim *claim)
 {
     claim->gone = true;
+    set_waits_locked(table, claim, false);
     snk_list_remove(&claim->link);
     table->count--;
 }
@@ -127,6 +149,7 @@ void snk_zk_claim_watch(snk_zk_table *table, snk_zk_claim *claim, const char *pa
     replace(&claim->watched, path);
     replace(&claim->watched_too, too);
     claim->is_next = is_next;
+    set_waits_locked(table, claim, !claim->gone);
     claim->is_let_in = false;
     (void)pthread_mutex_unlock(&table->mutex);
 }

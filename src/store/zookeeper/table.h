@@ -31,6 +31,7 @@ typedef struct snk_zk_claim {
     uint64_t token;
     int64_t expires_at_ns;
     bool held;
+    bool waits;        /* for what it watches to go, or it did so and has not been let in since */
     bool gone;         /* taken out of the table */
     char *watched;     /* owned; the path whose watch it waits for, or NULL */
     char *watched_too; /* the same */
@@ -46,6 +47,7 @@ typedef struct snk_zk_tombstone {
 typedef struct snk_zk_table {
     pthread_mutex_t mutex; /* a leaf */
     size_t count;
+    _Atomic size_t waiting; /* of these; written under mutex */
     snk_list buckets[SNK_ZK_BUCKETS];
     snk_zk_tombstone *tombstones; /* owned */
     size_t tombstone_count;
@@ -62,6 +64,9 @@ snk_zk_claim *snk_zk_claim_find(snk_zk_table *table, const snk_id *id);
 void snk_zk_claim_unref(snk_zk_claim *claim);
 /* Takes it out; false when it was out already. */
 bool snk_zk_claim_remove(snk_zk_table *table, snk_zk_claim *claim);
+
+/* It has the lock, and its token. */
+uint64_t snk_zk_claim_hold(snk_zk_table *table, snk_zk_claim *claim);
 
 /* Makes the claim last; false when its time was over. */
 bool snk_zk_claim_prolong(snk_zk_table *table, snk_zk_claim *claim, int64_t lease_ns);

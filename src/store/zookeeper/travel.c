@@ -29,6 +29,8 @@ static bool await_connection_locked(snk_zk_link *link, int64_t until_ns)
 
 static void send_locked(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_flight *flight)
 {
+    link->was_alone = link->flights.under_way++ == 0;
+    link->trips++;
     const struct ACL_vector *acl = link->login != NULL ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
     for (size_t i = 0; i < trip->count; i++)
         snk_zk_seat_send(&flight->seats[i], link->handle, &trip->requests[i], acl, snk_zk_on_event, link);
@@ -63,8 +65,10 @@ static snk_zk_outcome travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_
     if (connected && !other) {
         back->session = link->session;
         send_locked(link, trip, back->flight);
+        if (link->stands_by && !link->caller_drives)
+            snk_zk_drive_for_locked(link, back->flight);
     }
-    (void)pthread_mutex_unlock(&link->mutex);
+    snk_zk_unlock_and_wake(link);
     if (!connected || other) {
         atomic_store(&back->flight->owners, 1); /* the library never saw it */
         return other ? SNK_ZK_OTHER_SESSION : SNK_ZK_NOT_SENT;
@@ -82,7 +86,7 @@ static snk_zk_outcome travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_
 
 snk_zk_outcome snk_zk_travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
 {
-    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count, &link->arrivals) };
+    *back = (snk_zk_back){ .flight = snk_zk_flight_new(trip->count, &link->flights) };
     if (back->flight == NULL)
         return SNK_ZK_NO_MEMORY;
     int cancel_state = PTHREAD_CANCEL_ENABLE;

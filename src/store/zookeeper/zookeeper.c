@@ -210,6 +210,13 @@ static void on_expired(void *context, uint64_t session)
     }
 }
 
+/* Whoever waits is to hear of it at once. */
+static bool is_waiting(void *context)
+{
+    snk_zk_store *store = context;
+    return atomic_load(&store->table.waiting) > 0;
+}
+
 /* ---- The store ---- */
 
 static bool wait_for_news(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
@@ -305,7 +312,11 @@ static sneck_status start(snk_zk_store *store, const snk_zk_options *options, sn
         .hosts = options->hosts,
         .login = options->login[0] == '\0' ? NULL : options->login,
         .session_ms = options->session_ms,
-        .listener = { .watched = on_watched, .connected = on_connected, .expired = on_expired, .context = store },
+        .listener = { .watched = on_watched,
+                      .connected = on_connected,
+                      .expired = on_expired,
+                      .is_waiting = is_waiting,
+                      .context = store },
     };
     sneck_status status = snk_zk_link_open(&link, &store->link, error);
     if (status == SNECK_OK)

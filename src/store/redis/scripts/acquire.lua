@@ -35,7 +35,7 @@ if not ttl then
     -- Nobody holds it: somebody waits for more than it.
     found = found or holder(lease) or { ttl = tonumber(lease), claim = claim }
     if found.alien then
-        return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
+        return redis.error_reply(NO_LOCK)
     end
     ttl, foreign = found.ttl, found.claim and 0 or 1
 end

@@ -24,7 +24,7 @@ else
         return { 4 }
     end
     if not gather(lease) then
-        return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
+        return redis.error_reply(NO_LOCK)
     end
     waits = settle(nil, nil)
     -- A hold that it stands beside lets it pass those who wait for that very hold to end.

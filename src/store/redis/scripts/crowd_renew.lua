@@ -12,6 +12,6 @@ local claim, lease, history, object = unpack(ARGV, 1, 4)
 read_clock()
 go_on_without_memory()
 if not gather(lease) then
-    return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
+    return redis.error_reply(NO_LOCK)
 end
 return renew(claim, lease)

@@ -4,16 +4,20 @@
 --@include keys
 local claim, lease, history, levels = unpack(ARGV, 1, 4)
 --@include layout
+-- Less than any lease: this is a look, which prolongs nothing, and must not end what has no time limit.
+local is_look = tonumber(lease) < 100
 local holding, first, last, owner = peek()
 if holding == claim then
-    if levels ~= '0' then
-        count(owner, levels)
-    end
     -- A renewal never shortens.
-    if redis.call('PTTL', lock) <= tonumber(lease) then
+    local ttl = redis.call('PTTL', lock)
+    if ttl <= tonumber(lease) and not (is_look and ttl < 0) then
         redis.call('PEXPIRE', lock, lease)
     else
         insist_on_master()
+    end
+    -- After that: a server whose memory is full would refuse it as the first write of the script.
+    if levels ~= '0' then
+        count(owner, levels)
     end
     return { 1, tonumber(first), tonumber(last) }
 end
@@ -32,7 +36,8 @@ if holding == 'crowd' then
 end
 trim()
 local queued = redis.call('ZSCORE', queue_until, claim)
-local found = holder(lease)
+local mending = is_look and '30000' or lease
+local found = holder(mending)
 if not found and not serve(queued and claim, lease) and queued then
     -- Nobody before it listens, however many they are.
     local tokens, fair, owner, pid, host, why = string.match(redis.call('HGET', queue_info, claim) or '',
@@ -43,9 +48,9 @@ if not found and not serve(queued and claim, lease) and queued then
     end
 end
 -- Nobody holds it: somebody waits for more than it.
-found = found or holder(lease) or { ttl = tonumber(lease), claim = '' }
+found = found or holder(mending) or { ttl = tonumber(lease), claim = '' }
 if found and found.alien then
-    return redis.error_reply('WRONGTYPE the key of this lock holds something that is no lock')
+    return redis.error_reply(NO_LOCK)
 end
 if found and found.claim == claim then
     return { 1, tonumber(found.first), tonumber(found.last), 0, mended_ttl, mended_owner, mended_queue }

@@ -1,3 +1,4 @@
+--@include limits
 -- A hold of ours that needs no mending: for how long it lasts yet, or nil.
 local function sound_ttl()
     local fields = redis.call('HMGET', lock, '~claim', '~owner')
@@ -8,6 +9,9 @@ end
 -- Who holds the lock, nil when nobody does. Mends what is wrong with it on the way: `lease` is what a lock without
 -- time limit gets. A hash that is no lock (a field that is no count) is somebody's data: `alien`, never touched.
 local function holder(lease)
+    if redis.call('HLEN', lock) > FIELDS_MAX and redis.call('HGET', lock, '~claim') ~= 'crowd' then
+        return { alien = true }
+    end
     local fields = redis.call('HGETALL', lock)
     if #fields == 0 then
         return nil
@@ -16,7 +20,7 @@ local function holder(lease)
     for i = 1, #fields, 2 do
         if string.sub(fields[i], 1, 1) == '~' then
             found[fields[i]] = fields[i + 1]
-        elseif not string.match(fields[i + 1], '^-?%d+$') then
+        elseif #fields[i + 1] > 20 or not string.match(fields[i + 1], '^-?%d+$') then
             return { alien = true }
         elseif tonumber(fields[i + 1]) > 0 then
             found.owner = fields[i]

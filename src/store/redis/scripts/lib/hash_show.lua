@@ -1,6 +1,18 @@
+--@include limits
+local is_crowd = redis.call('HGET', lock, '~claim') == 'crowd'
+if not is_crowd and redis.call('HLEN', lock) > FIELDS_MAX then
+    return redis.error_reply(NO_LOCK)
+end
 local shown = redis.call('HGETALL', lock)
+for i = 1, #shown, 2 do
+    local field, value = shown[i], shown[i + 1]
+    local is_ours = string.sub(field, 1, 1) == '~'
+    if #field > TEXT_MAX or #value > TEXT_MAX or not (is_ours or string.match(value, '^-?%d+$')) then
+        return redis.error_reply(NO_LOCK)
+    end
+end
 local together, base = {}, string.sub(queue, 1, -6)
-if redis.call('HGET', lock, '~claim') == 'crowd' then
+if is_crowd then
     for _, claim in ipairs(redis.call('ZRANGEBYSCORE', base .. 'holders', '(' .. now_ms_text, '+inf', 'LIMIT', '0', '1000')) do
         local entry = redis.call('HGET', base .. 'holders:info', claim)
         if entry then

@@ -1,3 +1,4 @@
+--@include limits
 -- A hold of ours that needs no mending: for how long it lasts yet, or nil.
 local function sound_ttl()
     local value = redis.call('GET', lock)
