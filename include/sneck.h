@@ -141,16 +141,18 @@ typedef struct sneck_event {
 } sneck_event;
 
 /*
- * Called on the client's callback thread, one event at a time, with nothing of the library locked: it may call sneck.
- * A slow callback delays later callbacks and nothing else; what does not fit into the queue meanwhile is counted and
- * dropped, oldest first, but never a loss.
+ * Called on a callback thread of the client, with nothing of the library locked: it may call sneck. Events of one lock
+ * come one at a time and in order, and usually so do all of a client. But while a callback takes long (from some
+ * milliseconds on), events of other locks do not wait for it: the function may then run on several threads at once, with
+ * different locks. Up to 16 may take long at the same time; what comes then waits, and what does not fit into the queue
+ * is counted and dropped, oldest first, but never a loss.
  */
 typedef void (*sneck_event_fn)(void *context, const sneck_event *event);
 
 /*
  * A log line without newline: key=value text, or with SNECK_LOG_JSON an object. Values are escaped; no line has a
- * password in it. Called on the client's callback thread, so it may come late, but a slow one delays nothing else than
- * callbacks. At most ten lines of one event a second; the next one says how many were left out.
+ * password in it. Called on a callback thread of the client, one line at a time, so it may come late; a slow one delays
+ * later lines and nothing else. At most ten lines of one event a second; the next one says how many were left out.
  */
 typedef enum sneck_log_level {
     SNECK_LOG_ERROR = 1,
@@ -590,7 +592,10 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_version_retry(sneck_client *client
 
 typedef struct sneck_request sneck_request;
 
-/* Called exactly once, on the client's callback thread; it may call sneck (not sneck_close). */
+/*
+ * Called exactly once, on a callback thread of the client; it may call sneck (not sneck_close). Results of one handle are
+ * told one after the other, those of different handles may be told at the same time if one takes long.
+ */
 typedef void (*sneck_done_fn)(void *context, sneck_status status, const sneck_error *error);
 
 /*
@@ -665,7 +670,7 @@ typedef struct sneck_health_report {
     uint64_t recoveries_put_off; /* that were not tried, because they had been tried too often */
     uint64_t alerts;
 
-    uint64_t events_waiting; /* for the callback thread and for sneck_event_next */
+    uint64_t events_waiting; /* for callbacks and for sneck_event_next */
     uint64_t events_dropped;
 } sneck_health_report;
 

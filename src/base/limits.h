@@ -76,6 +76,9 @@
 #define SNK_TOGETHER_THREADS_MAX 16
 #define SNK_EVENTS_QUEUED_MAX 1024
 #define SNK_LOG_LINES_MAX 256
+/* Callbacks that run at the same time at most, and how long one may take before others do not wait for it. */
+#define SNK_CALLBACK_THREADS_MAX 16
+#define SNK_CALLBACK_SLOW_NS (5 * SNK_NS_PER_MS)
 #define SNK_INCIDENTS_MAX 32
 #define SNK_INCIDENT_AGE_S (24 * 3600)
 

@@ -43,7 +43,7 @@ static void complete_locked(sneck_request *request)
     if (request->is_rescue)
         snk_watch_recovery_ended(request->client, request->entry, &request->agent.waiter);
     else
-        snk_events_push_done(request->client, request);
+        snk_callbacks_push_result(request->client, request);
 }
 
 void snk_request_woken_locked(snk_turn *turn, sneck_request *request)
@@ -273,7 +273,7 @@ static sneck_status begin(sneck_request **request_out, sneck_lock *lock, sneck_d
     sneck_client *client = lock->client;
     sneck_status status = snk_client_start(client, error);
     if (status == SNECK_OK)
-        status = snk_events_start(client, error);
+        status = snk_callbacks_start(client, error);
     if (status == SNECK_OK)
         status = snk_client_enter(client, error);
     if (status != SNECK_OK)
@@ -285,7 +285,7 @@ static sneck_status begin(sneck_request **request_out, sneck_lock *lock, sneck_d
     return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for a request");
 }
 
-/* The first reference is the dispatcher's. The user's is there before anybody can use up the others. */
+/* The first reference is that of the callbacks. The user's is there before anybody can use up the others. */
 static void hand_out(sneck_request *request, sneck_request **request_out)
 {
     if (request_out == NULL)

@@ -1,7 +1,7 @@
 /*
- * Asynchronous requests. The renewer is their agent; the keeper ends their waits; the dispatcher tells their results.
+ * Asynchronous requests. The renewer is their agent; the keeper ends their waits; a callback thread tells their results.
  *
- * A request has a reference of the dispatcher until `done` was called, one of the renewer until it has nothing left to
+ * A request has a reference of the callbacks until `done` was called, one of the renewer until it has nothing left to
  * do for it, and perhaps the user's. It pins its entry and refers to its client, so that it can be cancelled at any time.
  */
 #ifndef SNK_CLIENT_ASYNC_H
@@ -24,7 +24,7 @@ struct sneck_request {
     _Atomic uint32_t references;
     bool is_release;
     bool is_asked;        /* the machine knows the waiter, or knew it; under entry.mutex */
-    bool is_completed;    /* handed to the dispatcher; under entry.mutex */
+    bool is_completed;    /* handed to the callbacks; under entry.mutex */
     bool is_rescue;       /* the watchdog's: nobody is told but that one */
     _Atomic bool is_over; /* a rescue: it has given back what it had */
     snk_agent agent;      /* the result is in agent.waiter.result */
@@ -35,7 +35,7 @@ struct sneck_request {
     snk_timer timeout;     /* in keeper.timeouts */
     snk_link ready_link;   /* under renewer.mutex */
     snk_link waiting_link; /* under renewer.mutex */
-    snk_link done_link;    /* under events.mutex */
+    snk_link done_link;    /* under callbacks.mutex */
     uint32_t send_count;   /* what a thread that must not wait has left to the renewer; under entry.mutex */
     snk_send sends[SNK_REQUEST_SENDS_MAX];
 };
@@ -58,7 +58,7 @@ bool snk_request_rescue(sneck_client *client, snk_entry *entry, const snk_waiter
 /* The keeper's: its time is over. */
 void snk_request_time_out(sneck_request *request);
 
-/* The dispatcher's: tells the result. */
+/* On a callback thread: tells the result. */
 void snk_request_tell(sneck_request *request);
 
 void snk_request_ref(sneck_request *request);

@@ -44,7 +44,7 @@ static sneck_status start_locked(sneck_client *client, sneck_error *error)
     if (status == SNECK_OK)
         status = snk_watch_start(client, error);
     if (status == SNECK_OK && client->settings.on_event != NULL)
-        status = snk_events_start(client, error);
+        status = snk_callbacks_start(client, error);
     if (status == SNECK_OK)
         atomic_store_explicit(&client->is_started, true, memory_order_release);
     return status;
@@ -166,6 +166,7 @@ static sneck_client *new_client(void)
     snk_renewer_init(&client->renewer);
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
+    snk_callbacks_init(&client->callbacks);
     snk_watch_init(&client->watch);
     snk_log_init(&client->log);
     snk_waits_init(&client->waits);
@@ -180,6 +181,7 @@ static sneck_client *new_client(void)
 static void free_client(sneck_client *client)
 {
     snk_watch_deinit(client);
+    snk_callbacks_deinit(client);
     snk_events_deinit(client);
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
@@ -223,7 +225,7 @@ sneck_status sneck_open(const char *url, const sneck_client_options *options, sn
     snk_url_deinit(&parsed);
     if (status != SNECK_OK) {
         if (client != NULL) {
-            snk_events_stop(client); /* what a store has to say about its failure is told */
+            snk_callbacks_stop(client); /* what a store has to say about its failure is told */
             free_client(client);
         }
         return status;
@@ -286,7 +288,7 @@ void sneck_close(sneck_client *client)
         close_child(client);
         return;
     }
-    if (snk_events_is_dispatcher(client)) {
+    if (snk_callbacks_is_own_thread(client)) {
         snk_log_write(client, SNECK_LOG_ERROR, "close-refused", NULL);
         return;
     }
@@ -302,7 +304,7 @@ void sneck_close(sneck_client *client)
     snk_watch_stop(client);
     snk_renewer_stop(client, until_ns);
     snk_keeper_stop(client);
-    snk_events_stop(client);
+    snk_callbacks_stop(client);
     client->store->ops->close(client->store);
     client->store = NULL;
     snk_client_unref(client);

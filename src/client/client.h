@@ -10,8 +10,8 @@
  *     entry.mutex            the machine of one name; never two of them
  *     chaser.mutex           how many chases there are
  *     timers.mutex           each heap; never two of them
- *     events.mutex, renewer.mutex, idpool.mutex, waits.mutex, watch.inbox_mutex, watch.shown_mutex   leaves: nothing
- *                            is taken under them
+ *     callbacks.mutex, events.mutex, renewer.mutex, idpool.mutex, waits.mutex, watch.inbox_mutex, watch.shown_mutex
+ *                            leaves: nothing is taken under them
  *
  * None of them is held while a callback is called, and none but watch.mutex while the store is. entry.mutex is held
  * while the engine decides, which takes a microsecond at most.
@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/forkmark.h"
+#include "client/callbacks.h"
 #include "client/deadlock.h"
 #include "client/events.h"
 #include "client/gate.h"
@@ -64,6 +65,7 @@ struct sneck_client {
     snk_registry registry;
     snk_renewer renewer;
     snk_keeper keeper;
+    snk_callbacks callbacks;
     snk_events events;
     snk_watch watch;
     snk_metrics metrics;

@@ -16,7 +16,6 @@ struct snk_ear {
     snk_ear *next;           /* in entry.ears */
     sneck_event_fn on_event; /* NULL: none */
     void *event_context;
-    uint64_t heard;   /* number of the last event that was given to on_event */
     int lost_fd;      /* a timerfd; owned; -1: none */
     bool is_watching; /* lost_fd is armed for the hold with `token` */
     uint64_t token;

@@ -10,7 +10,8 @@
 #include <stdint.h>
 
 #include "base/list.h"
-#include "client/entry.h"
+#include "client/ear.h"
+#include "client/registry.h"
 #include "engine/machine.h"
 
 typedef struct snk_record {
@@ -19,8 +20,16 @@ typedef struct snk_record {
     snk_note note;
     char *detail; /* owned; instead of the note's message; NULL: none */
     int64_t time_ms;
-    uint64_t number;
+    /* For whom it is, where it is for a callback. */
+    const snk_ear *ear; /* NULL: the client's on_event; not to be followed, as the ear may be gone */
+    sneck_event_fn on_event;
+    void *context;
 } snk_record;
+
+/* As the application sees it. */
+void snk_record_show(const snk_record *record, sneck_event *event_out);
+/* Gives back the pin and the detail of a record that was taken. */
+void snk_record_forget(const snk_record *record, snk_registry *registry);
 
 typedef struct snk_event_queue {
     snk_record *slab; /* owned; SNK_EVENTS_QUEUED_MAX of them; NULL: nobody listens */
@@ -34,16 +43,23 @@ void snk_event_queue_init(snk_event_queue *queue);
 /* From now on it takes events. False when out of memory. */
 bool snk_event_queue_open(snk_event_queue *queue);
 bool snk_event_queue_is_open(const snk_event_queue *queue);
-/* Frees the memory; the queue is empty. */
-void snk_event_queue_deinit(snk_event_queue *queue);
+/* Drops everything and frees the memory. */
+void snk_event_queue_discard(snk_event_queue *queue, snk_registry *registry);
 
 /*
- * Queues a copy, with a copy of `detail` (NULL or "": none). Returns an entry whose pin the caller has to give back,
- * because the event that had it was dropped, or NULL.
+ * Queues a copy, with a copy of `detail` (NULL or "": none), and pins its entry (which lives, as the caller has locked
+ * it). If an event was dropped for it, `*dropped_out` is its entry, whose pin the caller has to give back later, or
+ * NULL; without a `dropped_out` none is dropped. False: there was no room, and it was not queued.
  */
-snk_entry *snk_event_queue_push(snk_event_queue *queue, const snk_record *record, const char *detail);
+bool snk_event_queue_push(snk_event_queue *queue, const snk_record *record, const char *detail,
+                          snk_entry **dropped_out);
 
-/* Takes the oldest out; its pin and its detail are the caller's. False when there is none. */
+/* The oldest that matches; NULL: none. */
+snk_record *snk_event_queue_find(const snk_event_queue *queue,
+                                 bool (*matches)(const snk_record *record, const void *context), const void *context);
+/* Takes one out; its pin and its detail are the caller's. */
+void snk_event_queue_take(snk_event_queue *queue, snk_record *record, snk_record *record_out);
+/* Takes the oldest out. False when there is none. */
 bool snk_event_queue_pop(snk_event_queue *queue, snk_record *record_out);
 
 #endif

@@ -32,7 +32,7 @@ static sneck_status check_new(sneck_client *client, const char *name, const snec
     if (status == SNECK_OK)
         status = snk_lock_options_load(chosen, options, &client->settings, error);
     if (status == SNECK_OK && chosen->on_event != NULL)
-        status = snk_events_start(client, error);
+        status = snk_callbacks_start(client, error);
     return status;
 }
 

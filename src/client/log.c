@@ -58,7 +58,7 @@ void snk_log_write(sneck_client *client, sneck_log_level level, const char *even
     }
     if (left_out > 0)
         snk_logline_number(&line, "left_out", left_out);
-    snk_events_push_line(client, level, snk_logline_end(&line));
+    snk_callbacks_push_line(client, level, snk_logline_end(&line));
 }
 
 /* ---- Lines of stores ---- */

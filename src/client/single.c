@@ -60,7 +60,6 @@ static void listen_to_events(sneck_lock *lock, const sneck_lock_options *options
     snk_ear *ear = lock->ear;
     ear->on_event = options->on_event;
     ear->event_context = options->event_context;
-    ear->heard = snk_events_number(lock->client);
     (void)pthread_mutex_lock(&lock->entry->mutex);
     snk_ear_attach_locked(lock->entry, ear);
     (void)pthread_mutex_unlock(&lock->entry->mutex);
@@ -155,7 +154,7 @@ static void free_ear(sneck_lock *lock)
     (void)pthread_mutex_lock(&lock->entry->mutex);
     snk_ear_detach_locked(lock->entry, ear);
     (void)pthread_mutex_unlock(&lock->entry->mutex);
-    snk_events_await(lock->client, ear);
+    snk_callbacks_forget_ear(lock->client, ear);
     snk_ear_free(ear);
 }
 

@@ -1,7 +1,7 @@
 /*
  * How the files of the machine work together: machine.c takes events apart, seek.c is about claims that do not hold the
- * lock yet, offer.c about those that the store says it has granted, hold.c about the one that holds, actions.c collects
- * what is to be done. Nobody else includes this.
+ * lock yet, offer.c about those that the store says it has granted, hold.c about the one that holds, upkeep.c about
+ * keeping it, actions.c collects what is to be done. Nobody else includes this.
  */
 #ifndef SNK_ENGINE_PARTS_H
 #define SNK_ENGINE_PARTS_H
@@ -98,8 +98,6 @@ void snk_hold_take(snk_step *step, snk_waiter *waiter);
 void snk_hold_pass_idle(snk_step *step);
 void snk_hold_release(snk_step *step, uint64_t owner);
 void snk_hold_extend(snk_step *step, uint64_t owner, int64_t lease_ns);
-void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer);
-void snk_hold_on_timer(snk_step *step);
 /* Sends the release of the hold's claim; the machine has no hold afterwards. */
 void snk_hold_give_back(snk_step *step);
 void snk_hold_lose(snk_step *step, sneck_cause cause);
@@ -125,5 +123,12 @@ void snk_reserve_on_timer(snk_step *step);
 int64_t snk_reserve_timer_ns(const snk_machine *machine);
 /* Decides a waiter that reserves and is no longer needed. */
 bool snk_reserve_decide(snk_step *step, snk_waiter *waiter);
+
+/* ---- upkeep.c ---- */
+
+/* What the store said to a renewal of the hold, or to a look at it. */
+void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer);
+/* Renews it, if that is due. */
+void snk_hold_on_timer(snk_step *step);
 
 #endif

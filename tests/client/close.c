@@ -209,10 +209,8 @@ static void test_a_child_of_fork_can_open_its_own_client(void **state)
     test_bed *bed = *state;
     if (bed->directory[0] == '\0')
         return; /* processes meet only in a file */
-#ifdef __SANITIZE_THREAD__
-    test_skip("ThreadSanitizer allows no threads after fork()");
-    return;
-#endif
+    if (TEST_HAS_TSAN)
+        test_skip("ThreadSanitizer allows no threads after fork()");
     sneck_error error;
     sneck_lock *lock = test_mutex(bed->client, "a", NULL);
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));

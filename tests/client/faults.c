@@ -217,6 +217,13 @@ static void test_an_asynchronous_wait_ends_on_time_while_the_store_hangs(void **
     sneck_lock_free(other);
 }
 
+/* Waits until a lock that nobody renews has been held for so long, by its own clock. */
+static void await_held_for(sneck_lock *lock, int64_t whole_ms, int64_t ms)
+{
+    while (sneck_remaining_ms(lock) > whole_ms - ms)
+        (void)usleep(1000);
+}
+
 static void test_renewals_go_out_in_batches(void **state)
 {
     test_bed *bed = *state;
@@ -233,8 +240,9 @@ static void test_renewals_go_out_in_batches(void **state)
         locks[i] = test_mutex(bed->client, name, &options);
         EXPECT(SNECK_OK, sneck_acquire(locks[i], 0, &error));
     }
+    int64_t whole_ms = sneck_remaining_ms(locks[299]);
     test_await_hanging(faulty, 1);
-    (void)usleep(400000); /* by now all are due, and only the first could leave */
+    await_held_for(locks[299], whole_ms, options.renew_ms + 1); /* now all are due, and only the first could leave */
     unsigned before = atomic_load(&faulty->claims[SNK_ASK_RENEW]);
     test_set_fault(faulty, SNK_ASK_RENEW, TEST_WORKS);
     await_count(&faulty->claims[SNK_ASK_RENEW], 300);

@@ -23,6 +23,7 @@ static test_fault next_fault(test_faulty *faulty, snk_ask ask)
     while (hangs && faulty->epochs[ask] == epoch)
         (void)pthread_cond_wait(&faulty->changed, &faulty->mutex);
     faulty->hanging--;
+    (void)pthread_cond_broadcast(&faulty->changed);
     test_fault fault = faulty->faults[ask];
     (void)pthread_mutex_unlock(&faulty->mutex);
     return fault;

@@ -244,34 +244,44 @@ static void node_id(const redis_server *server, char id[41])
     (void)snprintf(id, 41, "%s", fleet_ask(server, "CLUSTER MYID"));
 }
 
-void fleet_start_cluster(redis_fleet *fleet, size_t replicas)
+static void start_cluster(redis_fleet *fleet, size_t masters, size_t replicas)
 {
-    *fleet = (redis_fleet){ .count = MASTERS + replicas };
+    *fleet = (redis_fleet){ .count = masters + replicas };
     redis_bed_write_users(fleet->rules);
     for (size_t i = 0; i < fleet->count; i++)
         start_node(fleet, i);
     for (size_t i = 0; i < fleet->count; i++) {
         fleet_do(&fleet->servers[i], "CLUSTER SET-CONFIG-EPOCH %zu", i + 1);
-        if (i < MASTERS)
-            fleet_do(&fleet->servers[i], "CLUSTER ADDSLOTSRANGE %zu %zu", i * SLOTS / MASTERS,
-                     (i + 1) * SLOTS / MASTERS - 1);
+        if (i < masters)
+            fleet_do(&fleet->servers[i], "CLUSTER ADDSLOTSRANGE %zu %zu", i * SLOTS / masters,
+                     (i + 1) * SLOTS / masters - 1);
         fleet_do(&fleet->servers[i], "CLUSTER MEET 127.0.0.1 %d %s", fleet->servers[0].port, fleet->words[0][0]);
     }
     char known[64];
     (void)snprintf(known, sizeof known, "cluster_known_nodes:%zu", fleet->count);
     for (size_t i = 0; i < fleet->count; i++)
         fleet_await(&fleet->servers[i], known, "CLUSTER INFO");
-    for (size_t i = MASTERS; i < fleet->count; i++) {
+    for (size_t i = masters; i < fleet->count; i++) {
         char id[41];
-        node_id(&fleet->servers[i - MASTERS], id);
+        node_id(&fleet->servers[i - masters], id);
         char command[64];
         (void)snprintf(command, sizeof command, "CLUSTER REPLICATE %s", id);
         fleet_await(&fleet->servers[i], "OK", command);
     }
     for (size_t i = 0; i < fleet->count; i++)
         fleet_await(&fleet->servers[i], "cluster_state:ok", "CLUSTER INFO");
-    for (size_t i = MASTERS; i < fleet->count; i++)
+    for (size_t i = masters; i < fleet->count; i++)
         await_caught_up(&fleet->servers[i]);
+}
+
+void fleet_start_cluster(redis_fleet *fleet, size_t replicas)
+{
+    start_cluster(fleet, MASTERS, replicas);
+}
+
+void fleet_start_masters(redis_fleet *fleet, size_t masters)
+{
+    start_cluster(fleet, masters, 0);
 }
 
 unsigned fleet_slot(redis_fleet *fleet, const char *key)
@@ -307,6 +317,17 @@ size_t fleet_owner(redis_fleet *fleet, unsigned slot)
     }
     fail_msg("nobody has slot %u", slot);
     return 0;
+}
+
+const char *fleet_name_on(redis_fleet *fleet, size_t server, unsigned number, char name[32])
+{
+    for (unsigned i = number * 1000;; i++) {
+        char key[64];
+        (void)snprintf(key, sizeof key, "lock:n%u", i);
+        (void)snprintf(name, 32, "n%u", i);
+        if (fleet_owner(fleet, fleet_slot(fleet, key)) == server)
+            return name;
+    }
 }
 
 void fleet_begin_move(redis_fleet *fleet, unsigned slot, size_t from, size_t to)

@@ -28,6 +28,8 @@ void fleet_start_replicated(redis_fleet *fleet, size_t replicas);
 void fleet_start_sentinels(redis_fleet *fleet, const char *lines);
 /* Three masters with a third of the slots each, and `replicas` (0 or 3) replicas, the i-th of the i-th. */
 void fleet_start_cluster(redis_fleet *fleet, size_t replicas);
+/* A cluster of so many masters that share the slots. */
+void fleet_start_masters(redis_fleet *fleet, size_t masters);
 void fleet_stop(redis_fleet *fleet);
 
 /* The server that says it is the master, among those that run; waits for it. Its number. */
@@ -48,6 +50,8 @@ void fleet_cut_replication(redis_fleet *fleet, size_t master);
 unsigned fleet_slot(redis_fleet *fleet, const char *key);
 /* The number of the master for a slot, as the first server that runs sees it. */
 size_t fleet_owner(redis_fleet *fleet, unsigned slot);
+/* The name of a lock (with the usual prefix) that is on that server; another one for each number. */
+const char *fleet_name_on(redis_fleet *fleet, size_t server, unsigned number, char name[32]);
 /* Begins to move a slot: from now on one server exports it and the other imports it. */
 void fleet_begin_move(redis_fleet *fleet, unsigned slot, size_t from, size_t to);
 /* Moves all keys of the slot that there are now. */

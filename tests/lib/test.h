@@ -32,6 +32,18 @@ __attribute__((constructor)) static inline void test_choose(void)
         cmocka_set_test_filter(only);
 }
 
+/* Set in builds with ThreadSanitizer, which ends a process that starts threads after fork() from one that has some. */
+#if defined(__SANITIZE_THREAD__)
+#define TEST_HAS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_HAS_TSAN 1
+#endif
+#endif
+#ifndef TEST_HAS_TSAN
+#define TEST_HAS_TSAN 0
+#endif
+
 /* Ends the running test as skipped; the summary shows why. */
 static inline void test_skip(const char *why)
 {

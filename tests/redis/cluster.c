@@ -64,16 +64,6 @@ static seat seat_of(const char *name)
     return found;
 }
 
-/* The name of a lock that is on that server. */
-static const char *name_on(size_t server, unsigned number, char name[32])
-{
-    for (unsigned i = number * 1000;; i++) {
-        (void)snprintf(name, 32, "n%u", i);
-        if (seat_of(name).owner == server)
-            return name;
-    }
-}
-
 /* ---- Where things are ---- */
 
 static bool count_it(void *context, const sneck_info *info)
@@ -357,44 +347,6 @@ static void test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does(vo
     sneck_close(client);
 }
 
-/* ---- A server that hangs ---- */
-
-static void test_a_server_that_hangs_holds_up_nothing_on_the_others(void **state)
-{
-    (void)state;
-    enum {
-        EACH = 4,
-        LEASE_MS = 1500
-    };
-    sneck_error error;
-    sneck_client *client = open_client(NULL, LEASE_MS);
-    sneck_lock *locks[3][EACH];
-    for (size_t server = 0; server < 3; server++) {
-        for (unsigned i = 0; i < EACH; i++) {
-            char name[32];
-            locks[server][i] = test_mutex(client, name_on(server, i, name), NULL);
-            EXPECT(SNECK_OK, sneck_acquire(locks[server][i], 0, &error));
-        }
-    }
-    assert_int_equal(kill(fleet.servers[0].pid, SIGSTOP), 0);
-    redis_bed_pause(INT64_C(3) * LEASE_MS); /* longer than the lease, and than a call to a silent server may take */
-    for (unsigned i = 0; i < EACH; i++) {
-        assert_false(sneck_is_held(locks[0][i]));
-        assert_true(sneck_is_held(locks[1][i]));
-        assert_true(sneck_is_held(locks[2][i]));
-    }
-    assert_int_equal(kill(fleet.servers[0].pid, SIGCONT), 0);
-    for (size_t i = 0; i < fleet.count; i++)
-        fleet_await(&fleet.servers[i], "cluster_state:ok", "CLUSTER INFO");
-    for (size_t server = 0; server < 3; server++) {
-        for (unsigned i = 0; i < EACH; i++) {
-            EXPECT(server == 0 ? SNECK_LOST : SNECK_OK, sneck_release(locks[server][i], &error));
-            sneck_lock_free(locks[server][i]);
-        }
-    }
-    sneck_close(client);
-}
-
 /* ---- Several locks ---- */
 
 /* Names that share no slot: no script can see all of them, and yet it is all or none. */
@@ -411,7 +363,7 @@ static void test_several_locks_in_different_slots_are_all_or_none(void **state)
     sneck_lock *members[MEMBERS];
     char names[MEMBERS][32];
     for (unsigned i = 0; i < MEMBERS; i++)
-        members[i] = test_mutex(client, name_on(i % 3, i, names[i]), NULL);
+        members[i] = test_mutex(client, fleet_name_on(&fleet, i % 3, i, names[i]), NULL);
     sneck_lock *all = NULL;
     EXPECT(SNECK_OK, sneck_multi_lock(members, MEMBERS, &all, &error));
     for (unsigned busy = 0; busy < MEMBERS; busy++) {
@@ -520,7 +472,6 @@ int main(void)
         TEST(test_a_held_lock_survives_the_move_of_its_slot),
         TEST(test_while_a_slot_moves_its_locks_are_waited_for),
         TEST(test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does),
-        TEST(test_a_server_that_hangs_holds_up_nothing_on_the_others),
         TEST(test_several_locks_in_different_slots_are_all_or_none),
         TEST(test_what_cannot_be_opened_says_why),
         TEST(test_a_cluster_is_spoken_to_by_tls),

@@ -36,6 +36,9 @@ static const snk_store_ops mysql_ops = {
     .break_hold = snk_my_break,
     .tally = snk_my_tally,
     .version = snk_my_version,
+    .probe = snk_my_probe,
+    .describe = snk_my_describe,
+    .reconnect = snk_my_reconnect,
     .close = close_store,
     .abandon = abandon,
 };
@@ -51,6 +54,9 @@ static void limit_to_rows(snk_my_store *store)
         .list = snk_my_list,
         .break_hold = snk_my_break,
         .version = snk_my_version,
+        .probe = snk_my_probe,
+        .describe = snk_my_describe,
+        .reconnect = snk_my_reconnect,
         .close = close_store,
         .abandon = abandon,
     };
@@ -84,6 +90,7 @@ static snk_my_store *new_store(const snk_store_config *config)
     store->waiters.bell.news_context = config->news_context;
     store->log = config->log;
     store->log_context = config->log_context;
+    snk_sql_link_init(&store->link, config);
     snk_sql_ear_init(&store->ear);
     return store;
 }
@@ -92,8 +99,10 @@ static sneck_status open_pools(snk_my_store *store, sneck_error *error)
 {
     if (snk_my_pool_init(&store->pool, &store->options, store->options.connections) &&
         snk_my_pool_init(&store->row_pool, &store->options, SNK_MY_ROWS_MAX) &&
-        snk_sql_rows_init(&store->rows, &snk_my_row_ops, &store->base, store->prefix, store->retry_ns))
+        snk_sql_rows_init(&store->rows, &snk_my_row_ops, &store->base, store->prefix, store->retry_ns)) {
+        store->pool.link = &store->link;
         return SNECK_OK;
+    }
     return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
 }
 

@@ -74,8 +74,12 @@ static snk_my_conn *dial(snk_my_pool *pool, sneck_error *error)
     conn->my = snk_my_dial(pool->options, error);
     if (conn->my == NULL) {
         free(conn);
+        if (pool->link != NULL)
+            snk_sql_link_down(pool->link, error == NULL ? "" : error->message);
         return NULL;
     }
+    if (pool->link != NULL)
+        snk_sql_link_up(pool->link);
     conn->timeout_ns = pool->options->timeout_ns;
     int fd = (int)mysql_get_socket(conn->my);
     int none = -1;
@@ -98,11 +102,11 @@ static snk_my_conn *pop_idle_locked(snk_my_pool *pool)
     return NULL;
 }
 
-snk_my_conn *snk_my_pool_take(snk_my_pool *pool, sneck_error *error)
+static snk_my_conn *take(snk_my_pool *pool, int64_t timeout_ns, sneck_error *error)
 {
     struct timespec until;
     (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until = snk_timespec((int64_t)until.tv_sec * SNK_NS_PER_S + until.tv_nsec + pool->options->timeout_ns);
+    until = snk_timespec((int64_t)until.tv_sec * SNK_NS_PER_S + until.tv_nsec + timeout_ns);
     (void)pthread_mutex_lock(&pool->mutex);
     snk_my_conn *conn = pop_idle_locked(pool);
     int waited = 0;
@@ -129,15 +133,56 @@ snk_my_conn *snk_my_pool_take(snk_my_pool *pool, sneck_error *error)
     return conn;
 }
 
+snk_my_conn *snk_my_pool_take_within(snk_my_pool *pool, int64_t timeout_ns, sneck_error *error)
+{
+    snk_my_conn *conn = take(pool, timeout_ns, error);
+    if (conn != NULL && pool->link != NULL)
+        (void)atomic_fetch_add(&pool->link->in_flight, 1);
+    return conn;
+}
+
+snk_my_conn *snk_my_pool_take(snk_my_pool *pool, sneck_error *error)
+{
+    return snk_my_pool_take_within(pool, pool->options->timeout_ns, error);
+}
+
+/* ---- Giving ---- */
+
+static void give(snk_my_pool *pool, snk_my_conn *conn, bool is_broken)
+{
+    if (pool->link != NULL)
+        (void)atomic_fetch_sub(&pool->link->in_flight, 1);
+    (void)pthread_mutex_lock(&pool->mutex);
+    if (is_broken) {
+        /* Under the mutex, as nobody may find the socket of one that is closed. */
+        end(pool, conn, false);
+        pool->open--;
+    } else {
+        snk_list_prepend(&pool->idle, &conn->link);
+    }
+    (void)pthread_cond_signal(&pool->given);
+    (void)pthread_mutex_unlock(&pool->mutex);
+}
+
 void snk_my_pool_give(snk_my_pool *pool, snk_my_conn *conn, bool is_broken)
 {
+    give(pool, conn, is_broken);
+    if (pool->link == NULL)
+        return;
     if (is_broken)
-        end(pool, conn, false); /* before there is room for another: each has a place in the table of sockets */
-    (void)pthread_mutex_lock(&pool->mutex);
-    if (is_broken)
-        pool->open--;
+        snk_sql_link_down(pool->link, "a connection was lost");
     else
-        snk_list_prepend(&pool->idle, &conn->link);
-    (void)pthread_cond_signal(&pool->given);
+        snk_sql_link_up(pool->link);
+}
+
+void snk_my_pool_drop(snk_my_pool *pool, snk_my_conn *conn)
+{
+    give(pool, conn, true);
+}
+
+void snk_my_pool_end_all(snk_my_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    snk_sql_end_sockets(pool->sockets, pool->most);
     (void)pthread_mutex_unlock(&pool->mutex);
 }

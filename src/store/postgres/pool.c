@@ -36,14 +36,20 @@ bool snk_pg_pool_init(snk_pg_pool *pool, snk_pg_target *target, const char *wher
     return pthread_mutex_init(&pool->mutex, NULL) == 0;
 }
 
-static void end(snk_pg_pool *pool, snk_pg_conn *conn, bool in_order)
+static void end(snk_pg_conn *conn, bool in_order)
 {
-    atomic_store(&pool->sockets[conn->slot], -1);
     if (in_order)
         PQfinish(conn->pg);
     else
         snk_pg_hang_up(conn->pg);
     free(conn);
+}
+
+/* Its socket is no longer to be found by then. */
+static void end_broken_locked(snk_pg_pool *pool, snk_pg_conn *conn)
+{
+    atomic_store(&pool->sockets[conn->slot], -1);
+    end(conn, false);
 }
 
 static snk_pg_conn *conn_of(snk_link *link)
@@ -57,7 +63,7 @@ void snk_pg_pool_deinit(snk_pg_pool *pool)
         return;
     snk_link *link = NULL;
     while ((link = snk_list_take_first(&pool->idle)) != NULL) {
-        end(pool, conn_of(link), true);
+        end(conn_of(link), true);
     }
     snk_pg_target_unref(pool->target);
     free(pool->sockets);
@@ -144,6 +150,10 @@ static snk_pg_conn *dial_locked(snk_pg_pool *pool, int64_t until_ns)
     pool->open++;
     (void)pthread_mutex_unlock(&pool->mutex);
     PGconn *pg = snk_pg_dial(pool->target, pool->where, -1, until_ns, &trouble);
+    if (pool->link != NULL && pg != NULL)
+        snk_sql_link_up(pool->link);
+    else if (pool->link != NULL)
+        snk_sql_link_down(pool->link, trouble.message);
     (void)pthread_mutex_lock(&pool->mutex);
     snk_pg_conn *conn = note_dialed_locked(pool, pg, &trouble);
     if (conn == NULL && pg != NULL)
@@ -160,7 +170,7 @@ static snk_pg_conn *pop_idle_locked(snk_pg_pool *pool)
         if (snk_pg_conn_is_alive(conn_of(link)))
             return conn_of(link);
         pool->open--;
-        end(pool, conn_of(link), false);
+        end_broken_locked(pool, conn_of(link));
     }
     return NULL;
 }
@@ -198,6 +208,8 @@ snk_pg_conn *snk_pg_pool_take(snk_pg_pool *pool, bool is_urgent, int64_t until_n
     while (conn == NULL && error->status == SNECK_OK)
         conn = look_locked(pool, is_urgent, until_ns, error);
     (void)pthread_mutex_unlock(&pool->mutex);
+    if (conn != NULL && pool->link != NULL)
+        (void)atomic_fetch_add(&pool->link->in_flight, 1);
     return conn;
 }
 
@@ -209,17 +221,18 @@ static snk_pg_conn *find_unneeded_locked(snk_pg_pool *pool, int64_t now_ns)
         return NULL;
     snk_list_remove(link);
     pool->open--;
+    atomic_store(&pool->sockets[conn_of(link)->slot], -1);
     return conn_of(link);
 }
 
-void snk_pg_pool_give(snk_pg_pool *pool, snk_pg_conn *conn, bool is_broken)
+static void give(snk_pg_pool *pool, snk_pg_conn *conn, bool is_broken)
 {
     snk_pg_conn *unneeded = NULL;
     int64_t now_ns = snk_now_ns();
     (void)pthread_mutex_lock(&pool->mutex);
     if (is_broken) {
         pool->open--;
-        end(pool, conn, false);
+        end_broken_locked(pool, conn);
         (void)call_first_locked(pool, NULL);
     } else if (!call_first_locked(pool, conn)) {
         conn->idle_since_ns = now_ns;
@@ -228,5 +241,31 @@ void snk_pg_pool_give(snk_pg_pool *pool, snk_pg_conn *conn, bool is_broken)
     }
     (void)pthread_mutex_unlock(&pool->mutex);
     if (unneeded != NULL)
-        end(pool, unneeded, true);
+        end(unneeded, true);
+}
+
+void snk_pg_pool_give(snk_pg_pool *pool, snk_pg_conn *conn, bool is_broken)
+{
+    give(pool, conn, is_broken);
+    if (pool->link == NULL)
+        return;
+    (void)atomic_fetch_sub(&pool->link->in_flight, 1);
+    if (is_broken)
+        snk_sql_link_down(pool->link, "a connection was lost");
+    else
+        snk_sql_link_up(pool->link);
+}
+
+void snk_pg_pool_drop(snk_pg_pool *pool, snk_pg_conn *conn)
+{
+    give(pool, conn, true);
+    if (pool->link != NULL)
+        (void)atomic_fetch_sub(&pool->link->in_flight, 1);
+}
+
+void snk_pg_pool_end_all(snk_pg_pool *pool)
+{
+    (void)pthread_mutex_lock(&pool->mutex);
+    snk_sql_end_sockets(pool->sockets, pool->most);
+    (void)pthread_mutex_unlock(&pool->mutex);
 }

@@ -13,12 +13,15 @@
 
 #include "store/postgres/conn.h"
 #include "store/postgres/options.h"
+#include "store/sql/link.h"
 
 typedef struct snk_pg_pool {
     snk_pg_target *target; /* owned reference */
     const char *where;     /* borrowed from the store */
     unsigned most;
-    _Atomic int *sockets; /* owned; `most` of them, -1: none. For a child of fork(), which may look at nothing else */
+    snk_sql_link *link;   /* borrowed from the store; is told of connections that are made, and lost; NULL: nobody is */
+    _Atomic int *sockets; /* owned; `most` of them, -1: none. Cleared under the mutex. For a child of
+                             fork(), which may look at nothing else, and to end them */
 
     pthread_mutex_t mutex; /* guards what follows; a leaf, and nobody waits for a server under it */
     snk_list idle;         /* of snk_pg_conn; the one used last is first */
@@ -40,5 +43,9 @@ void snk_pg_pool_abandon(snk_pg_pool *pool);
 snk_pg_conn *snk_pg_pool_take(snk_pg_pool *pool, bool is_urgent, int64_t until_ns, sneck_error *error);
 /* Gives it back; a broken one is ended. */
 void snk_pg_pool_give(snk_pg_pool *pool, snk_pg_conn *conn, bool is_broken);
+/* Ends one whose server was silent; nobody is told. */
+void snk_pg_pool_drop(snk_pg_pool *pool, snk_pg_conn *conn);
+/* Whoever waits for an answer does so no longer, and no connection that there is now is used again. */
+void snk_pg_pool_end_all(snk_pg_pool *pool);
 
 #endif

@@ -59,6 +59,9 @@ static const snk_store_ops postgres_ops = {
     .break_hold = snk_pg_break,
     .tally = snk_pg_tally,
     .version = snk_pg_version,
+    .probe = snk_pg_probe,
+    .describe = snk_pg_describe,
+    .reconnect = snk_pg_reconnect,
     .close = close_store,
     .abandon = abandon,
 };
@@ -74,6 +77,9 @@ static void limit_to_rows(snk_pg_store *store)
         .list = snk_pg_list,
         .break_hold = snk_pg_break,
         .version = snk_pg_version,
+        .probe = snk_pg_probe,
+        .describe = snk_pg_describe,
+        .reconnect = snk_pg_reconnect,
         .close = close_store,
         .abandon = abandon,
     };
@@ -108,6 +114,7 @@ static snk_pg_store *new_store(const snk_store_config *config)
     store->waiters.bell.news_context = config->news_context;
     store->log = config->log;
     store->log_context = config->log_context;
+    snk_sql_link_init(&store->link, config);
     snk_sql_ear_init(&store->ear);
     return store;
 }
@@ -116,8 +123,10 @@ static sneck_status open_pools(snk_pg_store *store, sneck_error *error)
 {
     if (snk_pg_pool_init(&store->pool, store->target, store->options.where, store->options.connections) &&
         snk_pg_pool_init(&store->row_pool, store->target, store->options.where, SNK_PG_ROWS_MAX) &&
-        snk_sql_rows_init(&store->rows, &snk_pg_row_ops, &store->base, store->prefix, store->retry_ns))
+        snk_sql_rows_init(&store->rows, &snk_pg_row_ops, &store->base, store->prefix, store->retry_ns)) {
+        store->pool.link = &store->link;
         return SNECK_OK;
+    }
     return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
 }
 

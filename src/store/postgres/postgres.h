@@ -38,6 +38,7 @@ typedef struct snk_pg_store {
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
 
+    snk_sql_link link;
     snk_pg_pool pool;        /* for statements */
     snk_pg_pool row_pool;    /* mode=row: for transactions, one a hold */
     snk_sql_rows rows;       /* mode=row */
@@ -106,5 +107,10 @@ sneck_status snk_pg_version(snk_store *base, const char *name, const uint64_t *e
 sneck_status snk_pg_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);
 sneck_status snk_pg_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context, sneck_error *error);
 sneck_status snk_pg_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error);
+
+/* probe.c */
+sneck_status snk_pg_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
+void snk_pg_describe(snk_store *base, snk_store_state *state_out);
+void snk_pg_reconnect(snk_store *base);
 
 #endif
