@@ -13,37 +13,18 @@
  *
  * Usage: bench-postgres [SECONDS [ROUNDS]]. Only ratios within one run mean anything: designs take turns in each round.
  */
-#include <pthread.h>
-
 #include <libpq-fe.h>
 
 #include "../tests/lib/postgres_server.h"
-#include "base/ids.h"
-#include "bench.h"
+#include "sql_bench.h"
 #include "store/postgres/statements.h"
 
-#define THREADS_MAX 16
-#define PROCESSES 16
-#define ROUNDS_MAX 31
-
 static postgres_server server;
-static double seconds = 0.4;
-static int rounds = 7;
-
 static char info[256];
-static char url[256];
 
-/* The server dies with this process, and so does not stay behind when something fails. */
-static void fail_with(const char *what, const char *why)
+static void stop(void)
 {
     postgres_server_stop(&server);
-    bench_die(what, why);
-}
-
-static void expect(sneck_status status, const sneck_error *error)
-{
-    if (status != SNECK_OK)
-        fail_with(sneck_status_name(status), error->message);
 }
 
 static PGconn *dial(void)
@@ -68,15 +49,6 @@ static void prepare(PGconn *connection, snk_pg_statement which)
 }
 
 /* ---- Pairs ---- */
-
-typedef struct worker {
-    pthread_t thread;
-    int number;
-    int threads;
-    uint64_t pairs;
-    sneck_client *client;
-    atomic_bool *stop;
-} worker;
 
 /* The parameters of the two statements, as the store sends them. */
 typedef struct by_hand {
@@ -103,11 +75,6 @@ static void draw(by_hand *lock)
     if (!snk_id_random(&id))
         fail_with("random", "no bytes");
     snk_id_to_hex(&id, lock->claim);
-}
-
-static bool goes_on(const worker *self)
-{
-    return !atomic_load_explicit(self->stop, memory_order_relaxed);
 }
 
 static void *work_raw(void *argument)
@@ -179,52 +146,6 @@ static void *work_pipe(void *argument)
     return NULL;
 }
 
-static void *work_ours(void *argument)
-{
-    worker *self = argument;
-    sneck_error error;
-    sneck_lock *lock = NULL;
-    char name[32];
-    (void)snprintf(name, sizeof name, "bench-%d", self->number);
-    expect(sneck_mutex(self->client, name, NULL, &lock, &error), &error);
-    while (goes_on(self)) {
-        expect(sneck_acquire(lock, 1000, &error), &error);
-        expect(sneck_release(lock, &error), &error);
-        self->pairs++;
-    }
-    sneck_lock_free(lock);
-    return NULL;
-}
-
-/* Pairs a second. */
-static double measure(void *(*work)(void *), int threads, const char *keys)
-{
-    static worker workers[THREADS_MAX];
-    atomic_bool stop = false;
-    sneck_client *client = NULL;
-    sneck_error error;
-    char whole[300];
-    (void)snprintf(whole, sizeof whole, "%s?%s", url, keys);
-    if (work == work_ours)
-        expect(sneck_open(whole, NULL, &client, &error), &error);
-    int started = work == work_pipe ? 1 : threads;
-    for (int i = 0; i < started; i++) {
-        workers[i] = (worker){ .number = i, .threads = threads, .client = client, .stop = &stop };
-        (void)pthread_create(&workers[i].thread, NULL, work, &workers[i]);
-    }
-    int64_t began_ns = snk_now_ns();
-    (void)usleep((useconds_t)(seconds * 1e6));
-    atomic_store(&stop, true);
-    uint64_t pairs = 0;
-    for (int i = 0; i < started; i++) {
-        (void)pthread_join(workers[i].thread, NULL);
-        pairs += workers[i].pairs;
-    }
-    double rate = (double)pairs * 1e9 / (double)(snk_now_ns() - began_ns);
-    sneck_close(client);
-    return rate;
-}
-
 static void compare_pairs(int threads, bool has_goal)
 {
     double raw[ROUNDS_MAX] = { 0 };
@@ -232,13 +153,11 @@ static void compare_pairs(int threads, bool has_goal)
     double advisory[ROUNDS_MAX] = { 0 };
     double ours[ROUNDS_MAX] = { 0 };
     double ratio[ROUNDS_MAX] = { 0 };
-    char keys[32];
-    (void)snprintf(keys, sizeof keys, "connections=%d", threads < 4 ? 4 : threads);
     for (int i = 0; i < rounds; i++) {
-        raw[i] = measure(work_raw, threads, "");
-        ours[i] = measure(work_ours, threads, keys);
-        advisory[i] = measure(work_advisory, threads, "");
-        pipe[i] = threads > 1 ? measure(work_pipe, threads, "") : 0;
+        raw[i] = measure(work_raw, threads);
+        ours[i] = measure(work_ours, threads);
+        advisory[i] = measure(work_advisory, threads);
+        pipe[i] = threads > 1 ? measure_with(work_pipe, threads, 1) : 0;
         ratio[i] = ours[i] / raw[i];
     }
     size_t count = (size_t)rounds;
@@ -256,42 +175,6 @@ static void compare_pairs(int threads, bool has_goal)
 
 /* ---- Hand-off ---- */
 
-/* Shared between the processes of one run. */
-typedef struct board {
-    _Atomic bool go;
-    _Atomic bool stop;
-    _Atomic unsigned ready;
-    _Atomic unsigned turns;
-    char keys[32];
-} board;
-
-static void await_go(board *shared)
-{
-    (void)atomic_fetch_add(&shared->ready, 1);
-    while (!atomic_load(&shared->go))
-        (void)usleep(1000);
-}
-
-static void turns_ours(void *context)
-{
-    board *shared = context;
-    sneck_client *client = NULL;
-    sneck_lock *lock = NULL;
-    sneck_error error;
-    char whole[300];
-    (void)snprintf(whole, sizeof whole, "%s?%s", url, shared->keys);
-    bench_expect(sneck_open(whole, NULL, &client, &error), &error);
-    bench_expect(sneck_mutex(client, "turns", NULL, &lock, &error), &error);
-    await_go(shared);
-    while (!atomic_load(&shared->stop)) {
-        bench_expect(sneck_acquire(lock, 20000, &error), &error);
-        (void)atomic_fetch_add(&shared->turns, 1);
-        bench_expect(sneck_release(lock, &error), &error);
-    }
-    sneck_lock_free(lock);
-    sneck_close(client);
-}
-
 static void turns_advisory(void *context)
 {
     board *shared = context;
@@ -305,66 +188,19 @@ static void turns_advisory(void *context)
     PQfinish(connection);
 }
 
-static double measure_turns(void (*turns)(void *), const char *keys)
-{
-    board *shared = bench_share(sizeof *shared);
-    pid_t children[PROCESSES];
-    (void)snprintf(shared->keys, sizeof shared->keys, "%s", keys);
-    for (int i = 0; i < PROCESSES; i++)
-        children[i] = bench_spawn(turns, shared);
-    while (atomic_load(&shared->ready) < PROCESSES)
-        (void)usleep(1000);
-    atomic_store(&shared->go, true);
-    (void)usleep(200000); /* the first ones begin to listen */
-    unsigned before = atomic_load(&shared->turns);
-    int64_t began_ns = snk_now_ns();
-    (void)usleep((useconds_t)(seconds * 1e6));
-    double rate = (double)(atomic_load(&shared->turns) - before) * 1e9 / (double)(snk_now_ns() - began_ns);
-    atomic_store(&shared->stop, true);
-    for (int i = 0; i < PROCESSES; i++)
-        bench_join(children[i]);
-    (void)munmap(shared, sizeof *shared);
-    return rate;
-}
-
-static void compare_turns(void)
-{
-    double lease[ROUNDS_MAX] = { 0 };
-    double row[ROUNDS_MAX] = { 0 };
-    double advisory[ROUNDS_MAX] = { 0 };
-    int count = rounds < 3 ? rounds : 3;
-    for (int i = 0; i < count; i++) {
-        lease[i] = measure_turns(turns_ours, "mode=lease");
-        row[i] = measure_turns(turns_ours, "mode=row");
-        advisory[i] = measure_turns(turns_advisory, "");
-    }
-    printf("postgres hand-off, %d processes: mode=lease %.0f/s, mode=row %.0f/s, pg_advisory_lock %.0f/s\n", PROCESSES,
-           bench_median(lease, (size_t)count), bench_median(row, (size_t)count), bench_median(advisory, (size_t)count));
-}
-
 int main(int argc, char **argv)
 {
-    if (argc > 1)
-        seconds = strtod(argv[1], NULL);
-    if (argc > 2)
-        rounds = (int)strtol(argv[2], NULL, 10);
-    if (seconds <= 0 || rounds < 1 || rounds > ROUNDS_MAX) {
-        (void)fprintf(stderr, "usage: bench-postgres [SECONDS [ROUNDS, at most %d]]\n", ROUNDS_MAX);
-        return 64;
-    }
+    read_arguments(argc, argv, "bench-postgres");
+    stop_server = stop;
     if (!postgres_server_start(&server, NULL))
         fail_with("PostgreSQL", "does not start");
     (void)snprintf(info, sizeof info, "host=%s port=%d user=postgres dbname=postgres", server.directory, server.port);
     (void)snprintf(url, sizeof url, "postgres://postgres@%%2Fdev%%2Fshm%%2F%s:%d/postgres",
                    strrchr(server.directory, '/') + 1, server.port);
-    sneck_client *client = NULL;
-    sneck_error error;
-    expect(sneck_open(url, NULL, &client, &error), &error); /* makes the tables */
-    sneck_close(client);
-    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    sneck_close(open_with("mode=lease")); /* makes the tables */
     compare_pairs(1, true);
     compare_pairs(8, false);
-    compare_turns();
-    postgres_server_stop(&server);
+    compare_turns("postgres", turns_advisory, "pg_advisory_lock");
+    stop();
     return 0;
 }

@@ -116,7 +116,9 @@
 #define SNK_MY_TIMEOUT_NS (3 * SNK_NS_PER_S) /* to connect, and for an answer */
 #define SNK_MY_CONNECTIONS_DEFAULT 4
 #define SNK_MY_CONNECTIONS_MAX 64
-#define SNK_MY_TRIES_MAX 8 /* after deadlocks */
+#define SNK_MY_ROWS_MAX 256 /* mode=row: locks that one client holds, each with a connection */
+#define SNK_MY_TRIES_MAX 8  /* after deadlocks */
+#define SNK_MY_LISTEN_S 10  /* one sleep of the session that waits to be told */
 #define SNK_MY_LIST_PAGE 1000
 #define SNK_MY_REAP_EACH 4096 /* requests of one client */
 

@@ -36,8 +36,13 @@ static void run_line(void *bed, const char *sql)
 
 void mysql_bed_start(mysql_bed *bed)
 {
+    mysql_bed_start_with(bed, NULL);
+}
+
+void mysql_bed_start_with(mysql_bed *bed, const char *const options[])
+{
     *bed = (mysql_bed){ .admin = NULL };
-    if (!mysql_server_start(&bed->server))
+    if (!mysql_server_start_with(&bed->server, options))
         fail_msg("MariaDB does not start; see %s/log", bed->server.directory);
     make_database(bed);
     bed->admin = mysql_bed_connect(bed, "root", "");
@@ -66,7 +71,7 @@ void mysql_bed_restart(mysql_bed *bed)
 
 void mysql_bed_clear(mysql_bed *bed)
 {
-    static const char *const tables[] = { "state", "hold", "queue", "tombstone", "incident", "lock" };
+    static const char *const tables[] = { "state", "hold", "queue", "tombstone", "incident", "lock", "bell" };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         mysql_bed_do(bed, "DELETE FROM sneck_%s", tables[i]);
 }
@@ -116,6 +121,18 @@ long long mysql_bed_number(mysql_bed *bed, const char *format, ...)
     long long number = row == NULL || row[0] == NULL ? 0 : strtoll(row[0], NULL, 10);
     mysql_free_result(result);
     return number;
+}
+
+const char *mysql_bed_text(mysql_bed *bed, const char *sql)
+{
+    static char text[1024];
+    if (mysql_query(bed->admin, sql) != 0)
+        fail_msg("%s: %s", sql, mysql_error(bed->admin));
+    MYSQL_RES *result = mysql_store_result(bed->admin);
+    MYSQL_ROW row = result == NULL ? NULL : mysql_fetch_row(result);
+    (void)snprintf(text, sizeof text, "%s", row == NULL || row[0] == NULL ? "" : row[0]);
+    mysql_free_result(result);
+    return text;
 }
 
 void mysql_bed_await(mysql_bed *bed, const char *sql, long long expected)

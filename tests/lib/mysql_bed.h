@@ -17,6 +17,8 @@ typedef struct mysql_bed {
 
 /* Each fails the test when the server does not start. */
 void mysql_bed_start(mysql_bed *bed);
+/* With further words of the server's command line, ending with NULL; borrowed. */
+void mysql_bed_start_with(mysql_bed *bed, const char *const options[]);
 void mysql_bed_stop(mysql_bed *bed);
 /* Ends the server at once, as a crash does, and starts it again in its place. */
 void mysql_bed_crash(mysql_bed *bed);
@@ -36,6 +38,8 @@ MYSQL *mysql_bed_connect(const mysql_bed *bed, const char *user, const char *pas
 void mysql_bed_do(mysql_bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Its first value as a number; NULL: 0. */
 long long mysql_bed_number(mysql_bed *bed, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same as text, in static memory; NULL: "". */
+const char *mysql_bed_text(mysql_bed *bed, const char *sql);
 /* Waits until it is this number. */
 void mysql_bed_await(mysql_bed *bed, const char *sql, long long expected);
 

@@ -10,6 +10,7 @@
 #include "redis_server.h"
 #include "servant.h"
 
+#define WORDS_MAX 32
 #define START_TRIES 6000 /* of 10 ms */
 
 static bool make_data(const mysql_server *server)
@@ -61,26 +62,38 @@ static bool launch(mysql_server *server)
     snprintf(socket_word, sizeof socket_word, "--socket=%s", server->socket);
     snprintf(port, sizeof port, "--port=%d", server->port);
     snprintf(log, sizeof log, "%s/log", server->directory);
-    const char *const words[] = { "/usr/sbin/mariadbd",
-                                  "--no-defaults",
-                                  data,
-                                  socket_word,
-                                  port,
-                                  "--bind-address=127.0.0.1",
-                                  "--skip-name-resolve",
-                                  "--innodb-flush-method=nosync",
-                                  "--innodb-buffer-pool-size=32M",
-                                  "--innodb-use-native-aio=0", /* or a few servers at once use up what the kernel has */
-                                  "--max-connections=300",
-                                  "--pid-file=pid",
-                                  NULL };
+    const char *words[WORDS_MAX] = {
+        "/usr/sbin/mariadbd",
+        "--no-defaults",
+        data,
+        socket_word,
+        port,
+        "--bind-address=127.0.0.1",
+        "--skip-name-resolve",
+        "--innodb-flush-method=nosync",
+        "--innodb-buffer-pool-size=32M",
+        "--innodb-use-native-aio=0", /* or a few servers at once use up what the kernel has */
+        "--max-connections=300",
+        "--pid-file=pid",
+        NULL
+    };
+    size_t count = 0;
+    while (words[count] != NULL)
+        count++;
+    for (size_t i = 0; server->options != NULL && server->options[i] != NULL && count + 1 < WORDS_MAX; i++)
+        words[count++] = server->options[i];
     server->pid = servant_spawn(words, log);
     return server->pid > 0 && await_server(server);
 }
 
 bool mysql_server_start(mysql_server *server)
 {
-    *server = (mysql_server){ .port = redis_server_free_port() };
+    return mysql_server_start_with(server, NULL);
+}
+
+bool mysql_server_start_with(mysql_server *server, const char *const options[])
+{
+    *server = (mysql_server){ .port = redis_server_free_port(), .options = options };
     if (!servant_make_directory("sneck-my", server->directory, sizeof server->directory))
         return false;
     snprintf(server->socket, sizeof server->socket, "%s/socket", server->directory);

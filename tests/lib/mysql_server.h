@@ -12,11 +12,13 @@ typedef struct mysql_server {
     pid_t pid; /* 0: not running */
     int port;
     char directory[64];
+    const char *const *options; /* further words of its command line, ending with NULL; or NULL */
     char socket[96];
 } mysql_server;
 
 /* Makes a data directory and starts its server. False when that fails. */
 bool mysql_server_start(mysql_server *server);
+bool mysql_server_start_with(mysql_server *server, const char *const options[]);
 /* Ends it at once, as a crash does; the directory stays. */
 void mysql_server_crash(mysql_server *server);
 /* Starts it again in its place. */

@@ -30,6 +30,14 @@ typedef struct store_kind {
     bool fair; /* its clients ask to be served in order */
 } store_kind;
 
+static void open_all(clients *world, const char *url)
+{
+    world->a = test_store(url);
+    world->b = test_store(url);
+    world->c = test_store(url);
+    world->d = test_store(url);
+}
+
 static void open_memory(clients *world)
 {
     snk_store **views[] = { &world->b, &world->c, &world->d };
@@ -46,10 +54,7 @@ static void open_sqlite(clients *world)
     char url[128];
     test_make_folder(world->folder, sizeof world->folder);
     (void)snprintf(url, sizeof url, "sqlite://%s/locks.db", world->folder);
-    world->a = test_store(url);
-    world->b = test_store(url);
-    world->c = test_store(url);
-    world->d = test_store(url);
+    open_all(world, url);
 }
 
 static void open_redis(clients *world, const char *keys)
@@ -57,10 +62,7 @@ static void open_redis(clients *world, const char *keys)
     if (redis.server.pid == 0)
         redis_bed_start(&redis);
     redis_bed_do(&redis, "FLUSHALL");
-    world->a = test_store(redis_bed_url(&redis, keys));
-    world->b = test_store(redis_bed_url(&redis, keys));
-    world->c = test_store(redis_bed_url(&redis, keys));
-    world->d = test_store(redis_bed_url(&redis, keys));
+    open_all(world, redis_bed_url(&redis, keys));
 }
 
 static void open_redis_hash(clients *world)
@@ -81,10 +83,7 @@ static void open_postgres(clients *world, const char *keys)
     if (postgres.server.pid == 0)
         postgres_bed_start(&postgres);
     postgres_bed_clear(&postgres);
-    world->a = test_store(postgres_bed_url(&postgres, keys));
-    world->b = test_store(postgres_bed_url(&postgres, keys));
-    world->c = test_store(postgres_bed_url(&postgres, keys));
-    world->d = test_store(postgres_bed_url(&postgres, keys));
+    open_all(world, postgres_bed_url(&postgres, keys));
 }
 
 static void open_postgres_lease(clients *world)
@@ -101,15 +100,22 @@ static void open_postgres_row(clients *world)
 #if SNK_WITH_MYSQL
 static mysql_bed mysql;
 
-static void open_mysql(clients *world)
+static void open_mysql(clients *world, const char *keys)
 {
     if (mysql.server.pid == 0)
         mysql_bed_start(&mysql);
     mysql_bed_clear(&mysql);
-    world->a = test_store(mysql_bed_url(&mysql, NULL));
-    world->b = test_store(mysql_bed_url(&mysql, NULL));
-    world->c = test_store(mysql_bed_url(&mysql, NULL));
-    world->d = test_store(mysql_bed_url(&mysql, NULL));
+    open_all(world, mysql_bed_url(&mysql, keys));
+}
+
+static void open_mysql_lease(clients *world)
+{
+    open_mysql(world, "mode=lease");
+}
+
+static void open_mysql_row(clients *world)
+{
+    open_mysql(world, "mode=row");
 }
 #endif
 
@@ -120,10 +126,7 @@ static void open_quorum(clients *world)
 {
     quorum_bed_await_ripe(&quorum);
     quorum_bed_clear(&quorum);
-    world->a = test_store(quorum_bed_url(&quorum, NULL));
-    world->b = test_store(quorum_bed_url(&quorum, NULL));
-    world->c = test_store(quorum_bed_url(&quorum, NULL));
-    world->d = test_store(quorum_bed_url(&quorum, NULL));
+    open_all(world, quorum_bed_url(&quorum, NULL));
     test_lease_ms = quorum.lease_max_ms / 2;
     test_long_lease_ms = quorum.lease_max_ms;
 }
@@ -139,10 +142,7 @@ static void open_zookeeper(clients *world)
         assert_true(zookeeper_server_start(&zookeeper, NULL));
     /* Some leases of the suite are an hour, and a session must be longer than any. */
     (void)snprintf(url, sizeof url, "zk://127.0.0.1:%d/test/%u?session=5000s&timeout=20s", zookeeper.port, ++paths);
-    world->a = test_store(url);
-    world->b = test_store(url);
-    world->c = test_store(url);
-    world->d = test_store(url);
+    open_all(world, url);
 }
 #endif
 
@@ -153,16 +153,14 @@ static void open_redis_cluster(clients *world)
         fleet_start_cluster(&cluster, 0);
     for (size_t i = 0; i < cluster.count; i++)
         fleet_do(&cluster.servers[i], "FLUSHALL");
-    world->a = test_store(fleet_cluster_url(&cluster, NULL));
-    world->b = test_store(fleet_cluster_url(&cluster, NULL));
-    world->c = test_store(fleet_cluster_url(&cluster, NULL));
-    world->d = test_store(fleet_cluster_url(&cluster, NULL));
+    open_all(world, fleet_cluster_url(&cluster, NULL));
 }
 
 static const store_kind kinds[] = {
     { .name = "redis cluster", .open = open_redis_cluster },
 #if SNK_WITH_MYSQL
-    { .name = "mysql", .open = open_mysql },
+    { .name = "mysql lease", .open = open_mysql_lease },
+    { .name = "mysql row", .open = open_mysql_row },
 #endif
 #if SNK_WITH_POSTGRES
     { .name = "postgres lease", .open = open_postgres_lease },

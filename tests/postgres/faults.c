@@ -8,6 +8,7 @@
 #include "bed.h"
 #include "claims.h"
 #include "postgres_bed.h"
+#include "waiter.h"
 
 static sneck_client *open_with(const postgres_bed *bed, const char *keys, int64_t lease_ms)
 {
@@ -23,120 +24,13 @@ static void end_sessions(postgres_bed *bed, const char *which)
                     which);
 }
 
-typedef struct waiter {
-    sneck_lock *lock;
-    pthread_t thread;
-    sneck_status status;
-    sneck_error error;
-    uint64_t token;
-    int64_t at_ms;
-} waiter;
-
-static void *acquire(void *argument)
+static void start_waiting(test_waiter *self, postgres_bed *bed, sneck_lock *lock)
 {
-    waiter *self = argument;
-    self->status = sneck_acquire(self->lock, TEST_PATIENCE_MS, &self->error);
-    self->at_ms = test_now_ms();
-    self->token = sneck_token(self->lock);
-    if (self->status == SNECK_OK)
-        (void)sneck_release(self->lock, NULL);
-    return NULL;
-}
-
-static void start_waiting(waiter *self, postgres_bed *bed, sneck_lock *lock)
-{
-    self->lock = lock;
-    assert_int_equal(pthread_create(&self->thread, NULL, acquire, self), 0);
+    test_waiter_start(self, lock, TEST_PATIENCE_MS);
     postgres_bed_await(bed, "SELECT count(*) FROM sneck_queue", 1);
 }
 
-static void expect_served(waiter *self)
-{
-    assert_int_equal(pthread_join(self->thread, NULL), 0);
-    test_expect(SNECK_OK, self->status, &self->error, "sneck_acquire");
-}
-
 /* ---- The server ---- */
-
-static void test_a_hold_survives_a_crash_of_the_server_within_its_lease(void **state)
-{
-    postgres_bed *bed = *state;
-    sneck_error error;
-    sneck_client *client = open_with(bed, NULL, 20000);
-    sneck_client *other = open_with(bed, NULL, 20000);
-    sneck_lock *lock = test_mutex(client, "a", NULL);
-    sneck_lock *rival = test_mutex(other, "a", NULL);
-    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
-    uint64_t token = sneck_token(lock);
-    postgres_bed_crash(bed);
-    assert_int_not_equal(sneck_extend(lock, 20000, &error), SNECK_OK);
-    sneck_status refused = sneck_acquire(rival, 0, &error);
-    assert_true(refused == SNECK_UNAVAILABLE || refused == SNECK_UNKNOWN);
-    postgres_bed_restart(bed);
-    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
-    while (sneck_extend(lock, 20000, &error) != SNECK_OK)
-        assert_true(test_now_ms() < limit_ms);
-    EXPECT(SNECK_BUSY, sneck_acquire(rival, 0, &error));
-    assert_true(sneck_is_held(lock) && sneck_token(lock) == token);
-    EXPECT(SNECK_OK, sneck_release(lock, &error));
-    EXPECT(SNECK_OK, sneck_acquire(rival, 0, &error));
-    assert_true(sneck_token(rival) > token);
-    sneck_lock_free(lock);
-    sneck_lock_free(rival);
-    sneck_close(client);
-    sneck_close(other);
-}
-
-static void test_waiters_wait_out_a_crash(void **state)
-{
-    postgres_bed *bed = *state;
-    sneck_error error;
-    sneck_client *client = open_with(bed, NULL, 20000);
-    sneck_client *other = open_with(bed, NULL, 20000);
-    sneck_lock *lock = test_mutex(client, "a", NULL);
-    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
-    waiter self;
-    start_waiting(&self, bed, test_mutex(other, "a", NULL));
-    postgres_bed_crash(bed);
-    postgres_bed_restart(bed);
-    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
-    while (sneck_extend(lock, 20000, &error) != SNECK_OK)
-        assert_true(test_now_ms() < limit_ms);
-    EXPECT(SNECK_OK, sneck_release(lock, &error));
-    expect_served(&self);
-    sneck_lock_free(lock);
-    sneck_lock_free(self.lock);
-    sneck_close(client);
-    sneck_close(other);
-}
-
-static void test_a_server_frozen_past_the_lease_is_loss_in_time_and_nothing_stays(void **state)
-{
-    postgres_bed *bed = *state;
-    sneck_error error;
-    sneck_client *client = open_with(bed, "timeout=300", 1000);
-    sneck_client *other = open_with(bed, NULL, 20000);
-    sneck_lock *lock = test_mutex(client, "a", NULL);
-    sneck_lock *rival = test_mutex(other, "a", NULL);
-    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
-    uint64_t token = sneck_token(lock);
-    int fd = sneck_lost_fd(lock);
-    postgres_server_freeze(&bed->server);
-    assert_true(test_readable(fd, 1000)); /* the lease is not over yet, wherever it is counted */
-    assert_false(sneck_is_held(lock));
-    postgres_bed_pause(300);
-    postgres_server_thaw(&bed->server);
-    EXPECT(SNECK_OK, sneck_acquire(rival, TEST_PATIENCE_MS, &error));
-    assert_true(sneck_token(rival) > token);
-    EXPECT(SNECK_LOST, sneck_release(lock, &error));
-    assert_true(sneck_is_held(rival)); /* what was on its way from the frozen times changes nothing */
-    EXPECT(SNECK_OK, sneck_release(rival, &error));
-    postgres_bed_await(bed, "SELECT count(*) FROM sneck_hold", 0);
-    sneck_lock_free(lock);
-    sneck_lock_free(rival);
-    sneck_close(client);
-    sneck_close(other);
-}
 
 static void test_a_server_that_takes_no_writes_grants_nothing_and_costs_no_hold(void **state)
 {
@@ -202,55 +96,6 @@ static void test_of_several_servers_the_one_that_takes_writes_is_found_also_afte
 
 /* ---- Sessions ---- */
 
-static void test_holders_and_waiters_outlive_their_sessions(void **state)
-{
-    postgres_bed *bed = *state;
-    sneck_error error;
-    sneck_client *client = open_with(bed, NULL, 20000);
-    sneck_client *other = open_with(bed, NULL, 20000);
-    sneck_lock *lock = test_mutex(client, "a", NULL);
-    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
-    waiter self;
-    start_waiting(&self, bed, test_mutex(other, "a", NULL));
-    end_sessions(bed, "true");
-    assert_true(sneck_is_held(lock));
-    EXPECT(SNECK_OK, sneck_extend(lock, 20000, &error)); /* a session that was idle is seen to be gone, and replaced */
-    int64_t released_ms = test_now_ms();
-    EXPECT(SNECK_OK, sneck_release(lock, &error));
-    expect_served(&self);
-    assert_true(self.at_ms - released_ms < 5000); /* long before its next look, a third of the lease */
-    sneck_lock_free(lock);
-    sneck_lock_free(self.lock);
-    sneck_close(client);
-    sneck_close(other);
-}
-
-static void test_a_message_that_was_lost_with_its_session_is_made_good(void **state)
-{
-    postgres_bed *bed = *state;
-    sneck_error error;
-    sneck_client *client = open_with(bed, NULL, 60000);
-    sneck_client *other = open_with(bed, NULL, 60000);
-    for (int i = 0; i < 3; i++) {
-        sneck_lock *lock = test_mutex(client, "a", NULL);
-        EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
-        waiter self;
-        start_waiting(&self, bed, test_mutex(other, "a", NULL));
-        postgres_bed_await(bed, "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'", 1);
-        /* In one transaction with the release: the message has nobody to go to. */
-        postgres_bed_do(bed,
-                        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE query LIKE 'LISTEN%%'");
-        int64_t released_ms = test_now_ms();
-        EXPECT(SNECK_OK, sneck_release(lock, &error));
-        expect_served(&self);
-        assert_true(self.at_ms - released_ms < 2000);
-        sneck_lock_free(lock);
-        sneck_lock_free(self.lock);
-    }
-    sneck_close(client);
-    sneck_close(other);
-}
-
 static void test_forged_messages_grant_nothing(void **state)
 {
     postgres_bed *bed = *state;
@@ -259,7 +104,7 @@ static void test_forged_messages_grant_nothing(void **state)
     sneck_client *other = open_with(bed, NULL, 20000);
     sneck_lock *lock = test_mutex(client, "a", NULL);
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
-    waiter self;
+    test_waiter self;
     start_waiting(&self, bed, test_mutex(other, "a", NULL));
     postgres_bed_do(bed, "SELECT pg_notify('sneck_' || client, claim::text) FROM sneck_queue");
     postgres_bed_do(bed, "SELECT pg_notify('sneck_' || client, repeat('x', 7000)) FROM sneck_queue");
@@ -269,7 +114,7 @@ static void test_forged_messages_grant_nothing(void **state)
     assert_true(sneck_is_held(lock));
     assert_int_equal(postgres_bed_number(bed, "SELECT count(*) FROM sneck_queue"), 1);
     EXPECT(SNECK_OK, sneck_release(lock, &error));
-    expect_served(&self);
+    test_waiter_join(&self);
     sneck_lock_free(lock);
     sneck_lock_free(self.lock);
     sneck_close(client);
@@ -404,12 +249,7 @@ int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, postgres_bed_set_up, postgres_bed_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(test_a_hold_survives_a_crash_of_the_server_within_its_lease),
-        TEST(test_waiters_wait_out_a_crash),
-        TEST(test_a_server_frozen_past_the_lease_is_loss_in_time_and_nothing_stays),
         TEST(test_a_server_that_takes_no_writes_grants_nothing_and_costs_no_hold),
-        TEST(test_holders_and_waiters_outlive_their_sessions),
-        TEST(test_a_message_that_was_lost_with_its_session_is_made_good),
         TEST(test_forged_messages_grant_nothing),
         TEST(test_serialization_failures_are_tried_again),
         TEST(test_a_deadlock_is_tried_again),

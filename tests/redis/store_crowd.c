@@ -3,101 +3,16 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/clock.h"
 #include "bed.h"
 #include "children.h"
 #include "redis_bed.h"
+#include "turns.h"
 
 enum {
     CROWD_MAX = 32
 };
-
-/* Shared between the processes. */
-typedef struct board {
-    _Atomic bool go;
-    _Atomic bool stop;
-    _Atomic int inside;
-    _Atomic unsigned overlaps;
-    _Atomic unsigned failures;
-    _Atomic unsigned waiting;
-    _Atomic unsigned pairs;
-    _Atomic uint64_t highest;
-    _Atomic unsigned lower; /* tokens that came too late */
-} board;
-
-typedef struct job {
-    char url[256];
-    board *shared;
-    int64_t lease_ms;
-    unsigned rounds; /* 0: until it is stopped */
-} job;
-
-static board *new_board(void)
-{
-    board *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    assert_true(shared != MAP_FAILED);
-    return shared;
-}
-
-static void note_hold(board *shared, uint64_t token)
-{
-    if (atomic_fetch_add(&shared->inside, 1) != 0)
-        (void)atomic_fetch_add(&shared->overlaps, 1);
-    if (atomic_exchange(&shared->highest, token) >= token)
-        (void)atomic_fetch_add(&shared->lower, 1);
-    (void)atomic_fetch_sub(&shared->inside, 1);
-    (void)atomic_fetch_add(&shared->pairs, 1);
-}
-
-static int take_turns(void *context)
-{
-    job *self = context;
-    board *shared = self->shared;
-    sneck_error error;
-    sneck_client *client = NULL;
-    sneck_lock *lock = NULL;
-    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
-    options.lease_ms = self->lease_ms;
-    CHECK(sneck_open(self->url, &options, &client, &error) == SNECK_OK);
-    CHECK(sneck_mutex(client, "a", NULL, &lock, &error) == SNECK_OK);
-    test_child_ready();
-    while (!atomic_load(&shared->go))
-        redis_bed_pause(1);
-    for (unsigned i = 0; (self->rounds == 0 || i < self->rounds) && !atomic_load(&shared->stop); i++) {
-        (void)atomic_fetch_add(&shared->waiting, 1);
-        sneck_status status = sneck_acquire(lock, 60000, &error);
-        (void)atomic_fetch_sub(&shared->waiting, 1);
-        if (status != SNECK_OK) {
-            fprintf(stderr, "# acquire: %s %s\n", sneck_status_name(status), error.message);
-            (void)atomic_fetch_add(&shared->failures, 1);
-            continue;
-        }
-        note_hold(shared, sneck_token(lock));
-        if (sneck_release(lock, &error) != SNECK_OK) {
-            fprintf(stderr, "# release: %s %s\n", sneck_status_name(error.status), error.message);
-            (void)atomic_fetch_add(&shared->failures, 1);
-        }
-    }
-    sneck_lock_free(lock);
-    sneck_close(client);
-    return 0;
-}
-
-static void start(test_child children[], job *work, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        children[i] = test_child_start(take_turns, work);
-    for (unsigned i = 0; i < count; i++)
-        test_child_await(&children[i]);
-}
-
-static void join(test_child children[], unsigned count)
-{
-    for (unsigned i = 0; i < count; i++)
-        assert_int_equal(test_child_join(&children[i]), 0);
-}
 
 static long long stat_of(redis_bed *bed, const char *section, const char *name)
 {
@@ -111,10 +26,10 @@ static long long stat_of(redis_bed *bed, const char *section, const char *name)
 static double scripts_per_pair(redis_bed *bed, unsigned count, double *pairs_per_s)
 {
     test_child children[CROWD_MAX];
-    board *shared = new_board();
-    job work = { .shared = shared, .lease_ms = 30000 };
-    (void)snprintf(work.url, sizeof work.url, "%s", redis_bed_url(bed, NULL));
-    start(children, &work, count);
+    turns work;
+    turns_init(&work, redis_bed_url(bed, NULL), 30000);
+    turns_board *shared = work.board;
+    turns_start(&work, children, count);
     atomic_store(&shared->go, true);
     redis_bed_pause(200);
     redis_bed_do(bed, "CONFIG RESETSTAT");
@@ -125,12 +40,10 @@ static double scripts_per_pair(redis_bed *bed, unsigned count, double *pairs_per
     long long scripts = stat_of(bed, "commandstats", "cmdstat_evalsha:calls=");
     *pairs_per_s = pairs * 1e9 / (double)(snk_now_ns() - begin_ns);
     atomic_store(&shared->stop, true);
-    join(children, count);
-    assert_int_equal(atomic_load(&shared->overlaps), 0);
-    assert_int_equal(atomic_load(&shared->lower), 0);
-    assert_int_equal(atomic_load(&shared->failures), 0);
+    turns_join(children, count);
+    turns_expect_clean(&work);
     assert_true(pairs > 0);
-    (void)munmap(shared, sizeof *shared);
+    turns_deinit(&work);
     return (double)scripts / pairs;
 }
 
@@ -156,10 +69,11 @@ static void test_an_outage_is_waited_out_without_a_storm(void **state)
         COUNT = 16
     };
     test_child children[COUNT];
-    board *shared = new_board();
-    job work = { .shared = shared, .lease_ms = 2000, .rounds = 3 };
-    (void)snprintf(work.url, sizeof work.url, "%s", redis_bed_url(bed, NULL));
-    start(children, &work, COUNT); /* before there are threads here */
+    turns work;
+    turns_init(&work, redis_bed_url(bed, NULL), 2000);
+    work.rounds = 3;
+    turns_board *shared = work.board;
+    turns_start(&work, children, COUNT); /* before there are threads here */
     sneck_error error;
     sneck_client *client = redis_bed_open(bed, NULL, NULL);
     sneck_lock *lock = test_mutex(client, "a", NULL);
@@ -171,20 +85,18 @@ static void test_an_outage_is_waited_out_without_a_storm(void **state)
     redis_bed_pause(test_scaled(10000));
     redis_bed_restart(bed);
     int64_t begin_ms = test_now_ms();
-    join(children, COUNT);
+    turns_join(children, COUNT);
     int64_t took_ms = test_now_ms() - begin_ms;
     long long connects = stat_of(bed, "stats", "total_connections_received:");
     printf("# figure: %d processes had the lock %u times within %lld ms after the server was back; %lld connections\n",
            COUNT, work.rounds, (long long)took_ms, connects);
     assert_int_equal(atomic_load(&shared->pairs) + atomic_load(&shared->failures), COUNT * work.rounds);
-    assert_int_equal(atomic_load(&shared->failures), 0);
-    assert_int_equal(atomic_load(&shared->overlaps), 0);
-    assert_int_equal(atomic_load(&shared->lower), 0);
+    turns_expect_clean(&work);
     assert_true(took_ms < 15000);
     assert_true(connects <= 4LL * (COUNT + 2));
     sneck_lock_free(lock);
     sneck_close(client);
-    (void)munmap(shared, sizeof *shared);
+    turns_deinit(&work);
 }
 
 /* ---- Long holds ---- */
@@ -197,10 +109,10 @@ static void test_a_hold_of_three_leases_under_load_is_never_lost(void **state)
         HOLDS = 64
     };
     test_child children[COUNT];
-    board *shared = new_board();
-    job work = { .shared = shared, .lease_ms = 1000 };
-    (void)snprintf(work.url, sizeof work.url, "%s", redis_bed_url(bed, NULL));
-    start(children, &work, COUNT);
+    turns work;
+    turns_init(&work, redis_bed_url(bed, NULL), 1000);
+    turns_board *shared = work.board;
+    turns_start(&work, children, COUNT);
     atomic_store(&shared->go, true);
     sneck_error error;
     sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
@@ -220,10 +132,10 @@ static void test_a_hold_of_three_leases_under_load_is_never_lost(void **state)
         sneck_lock_free(locks[i]);
     }
     atomic_store(&shared->stop, true);
-    join(children, COUNT);
+    turns_join(children, COUNT);
     assert_int_equal(atomic_load(&shared->overlaps), 0);
     sneck_close(client);
-    (void)munmap(shared, sizeof *shared);
+    turns_deinit(&work);
 }
 
 int main(void)

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "store/mysql/mysql_store.h"
 
@@ -49,7 +48,7 @@ static void write_acquire(const snk_my_store *store, const snk_claim *claim, snk
     snk_my_add_id(text, &claim->grip.beside);
 }
 
-static void write_claim(const snk_my_store *store, const snk_claim *claim, snk_sql_text *text)
+void snk_my_write_claim(const snk_my_store *store, const snk_claim *claim, bool in_row, snk_sql_text *text)
 {
     static const char *const calls[] = {
         [SNK_ASK_ACQUIRE] = "SELECT sneck_acquire(",
@@ -63,9 +62,11 @@ static void write_claim(const snk_my_store *store, const snk_claim *claim, snk_s
     switch (claim->send.ask) {
     case SNK_ASK_ACQUIRE:
         write_acquire(store, claim, text);
+        add_number(text, in_row);
         break;
     case SNK_ASK_RENEW:
         add_number(text, us_of(claim->send.lease_ns));
+        add_number(text, in_row);
         break;
     case SNK_ASK_RELEASE:
         add_number(text, snk_sql_tombstone_us(&claim->send));
@@ -101,24 +102,32 @@ static void read_answer(snk_my_store *store, snk_my_reply *reply, const snk_send
         answer->kind = SNK_ANSWER_UNCERTAIN;
         (void)snk_fail(&answer->error, SNECK_UNKNOWN, 0, "%s: the answer makes no sense", store->options.where);
     }
-    if (answer->kind != SNK_ANSWER_QUEUED)
+    /* The server says whether it would tell us: then there is nothing to look for before the hold may be over. */
+    if (answer->kind != SNK_ANSWER_QUEUED || numbers.at[4] < 0)
         return;
-    atomic_store(&store->queued_at_ns, snk_now_ns());
     int64_t pause_ns = pause_of(store, numbers.at[4] * SNK_NS_PER_US);
     if (pause_ns < answer->look_after_ns)
         answer->look_after_ns = pause_ns;
-    answer->ticket = snk_my_ticket(answer->look_after_ns);
 }
 
-static void ask(snk_my_store *store, const snk_claim *claim, snk_answer *answer)
+void snk_my_ask(snk_my_store *store, const snk_claim *claim, bool in_row, snk_answer *answer)
 {
     snk_sql_text text;
     snk_my_reply reply;
     snk_sql_text_init(&text);
-    write_claim(store, claim, &text);
+    snk_my_write_claim(store, claim, in_row, &text);
     snk_my_run(store, &text, &reply);
     read_answer(store, &reply, &claim->send, answer);
     snk_my_reply_clear(&reply);
+}
+
+void snk_my_ask_by_mode(snk_store *base, const snk_claim *claim, snk_answer *answer)
+{
+    snk_my_store *store = snk_my_store_of(base);
+    if (store->options.locks_rows)
+        snk_sql_row_ask(&store->rows, claim, answer);
+    else
+        snk_my_ask(store, claim, false, answer);
 }
 
 /* ---- Many renewals ---- */
@@ -133,13 +142,17 @@ static size_t renew_together(snk_my_store *store, const snk_call *call)
     for (size_t i = 0; i < call->count; i++) {
         if (i > 0)
             snk_sql_text_word(&text, ";");
-        write_claim(store, &call->claims[i], &text);
+        snk_my_write_claim(store, &call->claims[i], false, &text);
+        call->answers[i].ticket = snk_bell_ticket(&store->waiters.bell, &call->claims[i].send.claim);
     }
     snk_my_conn *conn = text.text == NULL ? NULL : snk_my_pool_take(&store->pool, &reply.error);
     if (conn != NULL) {
         snk_my_conn_query(conn, store->options.where, text.text, text.length, &reply);
         while (reply.outcome == SNK_SQL_ANSWERED && answered < call->count) {
+            uint64_t ticket = call->answers[answered].ticket;
             read_answer(store, &reply, &call->claims[answered].send, &call->answers[answered]);
+            (void)snk_sql_waiters_follow(&store->waiters, &call->claims[answered].send, ticket,
+                                         &call->answers[answered]);
             answered++;
             if (answered < call->count)
                 snk_my_conn_next(conn, store->options.where, &reply);
@@ -176,9 +189,9 @@ void snk_my_submit(snk_store *base, snk_call *call)
 {
     snk_my_store *store = snk_my_store_of(base);
     bool are_renewals = call->count > 1 && call->claims[0].send.ask == SNK_ASK_RENEW;
-    size_t done = are_renewals ? renew_together(store, call) : 0;
+    size_t done = are_renewals && !store->options.locks_rows ? renew_together(store, call) : 0;
     for (; done < call->count; done++)
-        ask(store, &call->claims[done], &call->answers[done]);
+        snk_sql_waiters_do(&store->waiters, &call->claims[done], &call->answers[done]);
     if (atomic_fetch_add(&store->requests, 1) % SNK_MY_REAP_EACH == SNK_MY_REAP_EACH - 1)
         reap(store);
     call->done(call);

@@ -83,9 +83,13 @@ static void set_up_tls(MYSQL *my, const snk_my_options *options)
     if (options->ca[0] == '\0' && options->certificate[0] == '\0')
         return;
     my_bool verify = options->verifies ? 1 : 0;
+    my_bool enforce = 1;
+    /* Where there is somebody to trust, the library asks for the chain, whatever else it is told. */
+    bool trusts = options->verifies && options->ca[0] != '\0';
     (void)mysql_ssl_set(my, options->key[0] == '\0' ? NULL : options->key,
-                        options->certificate[0] == '\0' ? NULL : options->certificate,
-                        options->ca[0] == '\0' ? NULL : options->ca, NULL, NULL);
+                        options->certificate[0] == '\0' ? NULL : options->certificate, trusts ? options->ca : NULL,
+                        NULL, NULL);
+    (void)mysql_options(my, MYSQL_OPT_SSL_ENFORCE, &enforce);
     (void)mysql_options(my, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
 }
 
@@ -113,12 +117,35 @@ static MYSQL *dial_host(const snk_my_options *options, const snk_my_host *host, 
     return NULL;
 }
 
+static bool takes_writes(MYSQL *my)
+{
+    static const char text[] = "SELECT @@global.read_only";
+    if (mysql_real_query(my, text, sizeof text - 1) != 0)
+        return false;
+    MYSQL_RES *result = mysql_store_result(my);
+    MYSQL_ROW row = result == NULL ? NULL : mysql_fetch_row(result);
+    bool takes = row != NULL && row[0] != NULL && row[0][0] == '0';
+    mysql_free_result(result);
+    return takes;
+}
+
 MYSQL *snk_my_dial(const snk_my_options *options, sneck_error *error)
 {
-    MYSQL *my = NULL;
-    for (size_t i = 0; i < options->host_count && my == NULL; i++)
-        my = dial_host(options, &options->hosts[i], error);
-    return my;
+    MYSQL *spare = NULL; /* takes no writes; better than none, to look at locks */
+    for (size_t i = 0; i < options->host_count; i++) {
+        MYSQL *my = dial_host(options, &options->hosts[i], error);
+        if (my == NULL)
+            continue;
+        if (options->host_count == 1 || takes_writes(my)) {
+            mysql_close(spare);
+            return my;
+        }
+        if (spare == NULL)
+            spare = my;
+        else
+            mysql_close(my);
+    }
+    return spare;
 }
 
 void snk_my_hang_up(MYSQL *my)
@@ -151,13 +178,42 @@ static void take_result(snk_my_conn *conn, const char *where, snk_my_reply *repl
         reply->outcome = SNK_SQL_ANSWERED;
 }
 
-void snk_my_conn_query(snk_my_conn *conn, const char *where, const char *text, size_t length, snk_my_reply *reply)
+bool snk_my_conn_send(snk_my_conn *conn, const char *where, const char *text, size_t length, snk_my_reply *reply)
 {
     *reply = (snk_my_reply){ .outcome = SNK_SQL_FAILED };
-    if (mysql_real_query(conn->my, text, length) != 0)
+    if (mysql_send_query(conn->my, text, length) == 0)
+        return true;
+    note_error(conn, where, reply);
+    return false;
+}
+
+void snk_my_conn_await(snk_my_conn *conn, const char *where, int stop_fd, int64_t until_ns, snk_my_reply *reply)
+{
+    *reply = (snk_my_reply){ .outcome = SNK_SQL_UNCERTAIN };
+    struct pollfd polled[] = { { .fd = (int)mysql_get_socket(conn->my), .events = POLLIN },
+                               { .fd = stop_fd, .events = POLLIN } };
+    int ready = 0;
+    do {
+        int64_t left_ns = until_ns - snk_now_ns();
+        ready = poll(polled, 2, left_ns <= 0 ? 0 : (int)(left_ns / SNK_NS_PER_MS + 1));
+    } while (ready < 0 && errno == EINTR);
+    if (polled[0].revents == 0) {
+        reply->is_late = true;
+        (void)snk_fail(&reply->error, SNECK_UNKNOWN, ETIMEDOUT, "%s: no answer in time", where);
+    } else if (mysql_read_query_result(conn->my) != 0) {
         note_error(conn, where, reply);
-    else
+    } else {
         take_result(conn, where, reply);
+    }
+}
+
+void snk_my_conn_query(snk_my_conn *conn, const char *where, const char *text, size_t length, snk_my_reply *reply)
+{
+    if (!snk_my_conn_send(conn, where, text, length, reply))
+        return;
+    /* The library counts in whole seconds. */
+    snk_my_conn_await(conn, where, -1, snk_time_add(snk_now_ns(), conn->timeout_ns), reply);
+    reply->is_broken = reply->is_broken || reply->is_late;
 }
 
 void snk_my_conn_next(snk_my_conn *conn, const char *where, snk_my_reply *reply)

@@ -12,6 +12,7 @@ typedef struct snk_my_conn {
     snk_link link; /* in the pool, while it is idle */
     MYSQL *my;     /* owned */
     unsigned slot; /* in the pool's table of sockets */
+    int64_t timeout_ns;
 } snk_my_conn;
 
 typedef struct snk_my_reply {
@@ -19,10 +20,11 @@ typedef struct snk_my_reply {
     sneck_error error; /* unless it was answered */
     unsigned code;     /* the server's or the library's; 0: none */
     bool is_broken;    /* the connection is of no more use */
+    bool is_late;      /* uncertain, because time was over: the answer may still come */
     MYSQL_RES *result; /* owned; what was answered, or NULL */
 } snk_my_reply;
 
-/* NULL, with the error, when none of the hosts can be reached. */
+/* To the first of the hosts that takes writes, or else that can be reached; NULL, with the error, when there is none. */
 MYSQL *snk_my_dial(const snk_my_options *options, sneck_error *error);
 /* Ends a connection without a word to the server. */
 void snk_my_hang_up(MYSQL *my);
@@ -31,6 +33,13 @@ bool snk_my_conn_is_alive(const snk_my_conn *conn);
 
 /* Runs one statement and awaits its end. Clear the reply. */
 void snk_my_conn_query(snk_my_conn *conn, const char *where, const char *text, size_t length, snk_my_reply *reply);
+/* The same in two steps: sends it. False, with the reply, when that fails. */
+bool snk_my_conn_send(snk_my_conn *conn, const char *where, const char *text, size_t length, snk_my_reply *reply);
+/*
+ * Waits for the answer until then, or until `stop_fd` (-1: none) is readable; then the reply is late, and it may be awaited
+ * again.
+ */
+void snk_my_conn_await(snk_my_conn *conn, const char *where, int stop_fd, int64_t until_ns, snk_my_reply *reply);
 /*
  * The answer to the next of several statements that were sent in one text; `reply` is that of the one before, and stays as
  * it is when that one was not answered: the server stops at the first error, so the rest did not happen or nobody knows.

@@ -3,13 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 
 static void close_store(snk_store *base)
 {
     snk_my_store *store = snk_my_store_of(base);
+    snk_sql_ear_deinit(&store->ear);
+    snk_sql_rows_deinit(&store->rows);
+    snk_my_pool_deinit(&store->row_pool);
     snk_my_pool_deinit(&store->pool);
+    snk_waiting_deinit(&store->waiters.claims);
     explicit_bzero(&store->options, sizeof store->options);
     free(store);
 }
@@ -18,29 +21,16 @@ static void close_store(snk_store *base)
 static void abandon(snk_store *base)
 {
     snk_my_store *store = snk_my_store_of(base);
+    snk_sql_ear_abandon(&store->ear);
     snk_my_pool_abandon(&store->pool);
+    snk_my_pool_abandon(&store->row_pool);
     free(store);
-}
-
-/* Nobody tells: there may be news whenever it is time to look. */
-static bool wait_for_news(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)
-{
-    snk_my_store *store = snk_my_store_of(base);
-    int64_t now_ns = snk_now_ns();
-    int64_t look_ns = ticket == 0 ? store->retry_ns : snk_my_look_of(ticket);
-    /* Whoever sleeps for all claims of this client has nothing to look for while none of them waits. */
-    bool none_waits = ticket == 0 && now_ns - atomic_load(&store->queued_at_ns) > 10 * store->retry_ns;
-    int64_t look_at_ns = snk_time_add(now_ns, look_ns);
-    if (look_at_ns >= until_ns || none_waits)
-        return snk_bell_wait(&store->bell, 0, word, expected, until_ns);
-    (void)snk_bell_wait(&store->bell, 0, word, expected, look_at_ns);
-    return snk_now_ns() >= look_at_ns && atomic_load(word) == expected;
 }
 
 static const snk_store_ops mysql_ops = {
     .scheme = "mysql",
     .submit = snk_my_submit,
-    .wait = wait_for_news,
+    .wait = snk_my_wait,
     .inspect = snk_my_inspect,
     .list = snk_my_list,
     .break_hold = snk_my_break,
@@ -50,10 +40,28 @@ static const snk_store_ops mysql_ops = {
     .abandon = abandon,
 };
 
+/* A row that is locked is locked by one: there is nothing to share or count. */
+static void limit_to_rows(snk_my_store *store)
+{
+    static const snk_store_ops row_ops = {
+        .scheme = "mysql with mode=row",
+        .submit = snk_my_submit,
+        .wait = snk_my_wait,
+        .inspect = snk_my_inspect,
+        .list = snk_my_list,
+        .break_hold = snk_my_break,
+        .version = snk_my_version,
+        .close = close_store,
+        .abandon = abandon,
+    };
+    store->base.ops = &row_ops;
+    store->base.traits.modes = SNK_MODE_BIT(SNK_MODE_EXCLUSIVE);
+}
+
 static snk_my_store *new_store(const snk_store_config *config)
 {
     snk_my_store *store = calloc(1, sizeof *store);
-    if (store == NULL || !snk_my_pool_init(&store->pool, &store->options)) {
+    if (store == NULL || !snk_waiting_init(&store->waiters.claims)) {
         free(store);
         return NULL;
     }
@@ -61,15 +69,32 @@ static snk_my_store *new_store(const snk_store_config *config)
     store->base.traits = (snk_store_traits){
         .tokens = SNK_TOKEN_DURABLE,
         .token_blocks = true,
+        .pushes_wakeups = true,
         .modes = SNK_MODES_ALL,
         .keeps_versions = true,
     };
     store->identity = config->identity;
     (void)snk_copy_text(store->prefix, sizeof store->prefix, config->prefix);
     store->retry_ns = config->retry_ns > 0 ? config->retry_ns : SNK_RETRY_MS_DEFAULT * SNK_NS_PER_MS;
-    store->bell.news = config->news;
-    store->bell.news_context = config->news_context;
+    store->waiters.store = &store->base;
+    store->waiters.retry_ns = store->retry_ns;
+    store->waiters.ask = snk_my_ask_by_mode;
+    store->waiters.listen = snk_my_listen;
+    store->waiters.bell.news = config->news;
+    store->waiters.bell.news_context = config->news_context;
+    store->log = config->log;
+    store->log_context = config->log_context;
+    snk_sql_ear_init(&store->ear);
     return store;
+}
+
+static sneck_status open_pools(snk_my_store *store, sneck_error *error)
+{
+    if (snk_my_pool_init(&store->pool, &store->options, store->options.connections) &&
+        snk_my_pool_init(&store->row_pool, &store->options, SNK_MY_ROWS_MAX) &&
+        snk_sql_rows_init(&store->rows, &snk_my_row_ops, &store->base, store->prefix, store->retry_ns))
+        return SNECK_OK;
+    return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
 }
 
 static sneck_status open_store(const snk_store_config *config, bool sets_up, snk_store **store_out, sneck_error *error)
@@ -80,6 +105,10 @@ static sneck_status open_store(const snk_store_config *config, bool sets_up, snk
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     sneck_status status = snk_my_options_load(&store->options, config->url, error);
     store->base.traits.lanes = store->options.connections;
+    if (store->options.locks_rows)
+        limit_to_rows(store);
+    if (status == SNECK_OK)
+        status = open_pools(store, error);
     if (status == SNECK_OK)
         status = snk_my_greet(store, sets_up, error);
     if (status != SNECK_OK) {

@@ -1,8 +1,12 @@
 /*
  * The MariaDB store: claims in tables of a database, changed by functions that live there (schema/), one call each, which
- * under autocommit is one transaction. Threads do their own I/O, on connections of a pool. Nobody is told anything: those
- * who wait look again and again, with pauses that grow with the time they have waited, up to retry_ns, and at the end of
- * a hold.
+ * under autocommit is one transaction. Threads do their own I/O, on connections of a pool. Those who wait are told by a
+ * session that sleeps on the server (wake.c), or look again and again where that cannot be had, with pauses that grow with
+ * the time they have waited, up to retry_ns. With mode=row each hold has the row of its lock in sneck_lock locked, in an
+ * open transaction on a connection that is its own (store/sql/rows.h).
+ *
+ * Locks, none of which is held while the server is asked or the client is told: the pools' mutexes, that of
+ * waiters.claims, rows.mutex, ear.mutex; leaves all of them.
  */
 #ifndef SNK_STORE_MYSQL_MYSQL_STORE_H
 #define SNK_STORE_MYSQL_MYSQL_STORE_H
@@ -10,14 +14,19 @@
 #include <stdatomic.h>
 
 #include "base/limits.h"
-#include "store/bell.h"
 #include "store/mysql/options.h"
 #include "store/mysql/pool.h"
+#include "store/sql/ear.h"
+#include "store/sql/rows.h"
 #include "store/sql/text.h"
+#include "store/sql/waiters.h"
 #include "store/store.h"
 
-#define SNK_MY_RESOURCE_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
+#define SNK_MY_RESOURCE_SIZE SNK_SQL_RESOURCE_SIZE
 #define SNK_MY_SCHEMA 1
+
+/* SNK_SQL_ROW_WAIT_MS; innodb_lock_wait_timeout counts in whole seconds. */
+#define SNK_MY_ROW_PATIENCE "max_statement_time = 0.02"
 
 /* Of schema/: statements parted by lines with // alone. */
 extern const char snk_my_schema_text[];
@@ -31,9 +40,14 @@ typedef struct snk_my_store {
     snk_my_options options;
     int64_t retry_ns;
 
-    snk_my_pool pool;
-    snk_bell bell;                /* never rung: those who wait sleep on it until they look */
-    _Atomic int64_t queued_at_ns; /* when a claim was last found to wait */
+    void (*log)(void *context, sneck_log_level level, const char *text);
+    void *log_context;
+
+    snk_my_pool pool;     /* for statements */
+    snk_my_pool row_pool; /* mode=row: for transactions, one a hold */
+    snk_sql_rows rows;    /* mode=row */
+    snk_sql_ear ear;      /* the thread whose session waits to be told */
+    snk_sql_waiters waiters;
     _Atomic uint64_t requests;
     _Atomic bool is_reaping;
     char reap_after[2 * SNK_MY_RESOURCE_SIZE]; /* in hex; of the thread that set is_reaping */
@@ -42,17 +56,6 @@ typedef struct snk_my_store {
 static inline snk_my_store *snk_my_store_of(snk_store *store)
 {
     return SNK_CONTAINER(store, snk_my_store, base);
-}
-
-/* A ticket here says how long a claim may sleep until it looks. */
-static inline uint64_t snk_my_ticket(int64_t look_ns)
-{
-    return UINT64_C(1) << 63 | (uint64_t)look_ns;
-}
-
-static inline int64_t snk_my_look_of(uint64_t ticket)
-{
-    return (int64_t)(ticket & ~(UINT64_C(1) << 63));
 }
 
 /* run.c */
@@ -77,6 +80,19 @@ sneck_status snk_my_greet(snk_my_store *store, bool anew, sneck_error *error);
 
 /* claims.c */
 void snk_my_submit(snk_store *base, snk_call *call);
+/* One request, as the mode of the store has it. */
+void snk_my_ask_by_mode(snk_store *base, const snk_claim *claim, snk_answer *answer);
+/* One request, in the tables. `in_row`: the claim has the row of its lock. */
+void snk_my_ask(snk_my_store *store, const snk_claim *claim, bool in_row, snk_answer *answer);
+void snk_my_write_claim(const snk_my_store *store, const snk_claim *claim, bool in_row, snk_sql_text *text);
+
+/* rows.c */
+extern const snk_sql_row_ops snk_my_row_ops;
+
+/* wake.c */
+/* As snk_sql_ear_listen. */
+bool snk_my_listen(snk_store *base, int64_t wait_ns, bool *ask_again_out);
+bool snk_my_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
 
 /* counts.c */
 sneck_status snk_my_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);

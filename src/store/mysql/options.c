@@ -17,8 +17,6 @@ static sneck_status load_keys(snk_my_options *options, const snk_url *url, sneck
     int64_t timeout_ms = SNK_MY_TIMEOUT_NS / SNK_NS_PER_MS;
     long connections = SNK_MY_CONNECTIONS_DEFAULT;
     sneck_status status = snk_setting_choose(url, "mode", modes, &mode, error);
-    if (status == SNECK_OK && mode == 1)
-        status = snk_fail(error, SNECK_UNSUPPORTED, 0, "mode=row is not there on MariaDB yet; use mode=lease");
     if (status == SNECK_OK)
         status = snk_setting_choose(url, "verify", checks, &verify, error);
     if (status == SNECK_OK)
@@ -26,6 +24,7 @@ static sneck_status load_keys(snk_my_options *options, const snk_url *url, sneck
     const char *text = snk_url_value(url, "connections");
     if (status == SNECK_OK && text != NULL)
         status = snk_setting_number(text, "connections=", 1, SNK_MY_CONNECTIONS_MAX, &connections, error);
+    options->locks_rows = mode == 1;
     options->verifies = verify == 0;
     options->timeout_ns = timeout_ms * SNK_NS_PER_MS;
     options->connections = (unsigned)connections;

@@ -24,7 +24,8 @@ typedef struct snk_my_options {
     char ca[512]; /* "": none, and so for the next two */
     char certificate[512];
     char key[512];
-    bool verifies; /* the server's certificate, where there is a `ca` */
+    bool locks_rows; /* mode=row */
+    bool verifies;   /* the server's certificate, where there is a `ca` */
     int64_t timeout_ns;
     unsigned connections;
     char where[128]; /* the server, for messages */
@@ -33,7 +34,7 @@ typedef struct snk_my_options {
 /* The query keys of MariaDB, beside those of every store; ends with NULL. */
 extern const char *const snk_my_keys[];
 
-/* SNECK_INVALID, SNECK_UNSUPPORTED, or SNECK_DENIED when the password file cannot be read. No network I/O. */
+/* SNECK_INVALID, or SNECK_DENIED when the password file cannot be read. No network I/O. */
 sneck_status snk_my_options_load(snk_my_options *options, const snk_url *url, sneck_error *error);
 
 #endif

@@ -8,11 +8,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-bool snk_my_pool_init(snk_my_pool *pool, const snk_my_options *options)
+bool snk_my_pool_init(snk_my_pool *pool, const snk_my_options *options, unsigned most)
 {
     pool->options = options;
+    pool->most = most;
     snk_list_init(&pool->idle);
-    for (size_t i = 0; i < SNK_MY_CONNECTIONS_MAX; i++)
+    pool->sockets = calloc(most, sizeof *pool->sockets);
+    if (pool->sockets == NULL)
+        return false;
+    for (size_t i = 0; i < most; i++)
         atomic_init(&pool->sockets[i], -1);
     pthread_condattr_t attributes;
     (void)pthread_condattr_init(&attributes);
@@ -39,17 +43,20 @@ static void end(snk_my_pool *pool, snk_my_conn *conn, bool in_order)
 
 void snk_my_pool_deinit(snk_my_pool *pool)
 {
+    if (pool->sockets == NULL)
+        return;
     snk_link *link = NULL;
     while ((link = snk_list_take_first(&pool->idle)) != NULL) {
         end(pool, conn_of(link), true);
     }
+    free(pool->sockets);
     (void)pthread_cond_destroy(&pool->given);
     (void)pthread_mutex_destroy(&pool->mutex);
 }
 
 void snk_my_pool_abandon(snk_my_pool *pool)
 {
-    for (size_t i = 0; i < SNK_MY_CONNECTIONS_MAX; i++) {
+    for (size_t i = 0; i < pool->most; i++) {
         int fd = atomic_load(&pool->sockets[i]);
         if (fd >= 0)
             (void)close(fd);
@@ -69,6 +76,7 @@ static snk_my_conn *dial(snk_my_pool *pool, sneck_error *error)
         free(conn);
         return NULL;
     }
+    conn->timeout_ns = pool->options->timeout_ns;
     int fd = (int)mysql_get_socket(conn->my);
     int none = -1;
     while (!atomic_compare_exchange_strong(&pool->sockets[conn->slot], &none, fd)) {
@@ -98,17 +106,17 @@ snk_my_conn *snk_my_pool_take(snk_my_pool *pool, sneck_error *error)
     (void)pthread_mutex_lock(&pool->mutex);
     snk_my_conn *conn = pop_idle_locked(pool);
     int waited = 0;
-    while (conn == NULL && pool->open >= pool->options->connections && waited == 0) {
+    while (conn == NULL && pool->open >= pool->most && waited == 0) {
         waited = pthread_cond_timedwait(&pool->given, &pool->mutex, &until);
         conn = pop_idle_locked(pool);
     }
-    bool dials = conn == NULL && pool->open < pool->options->connections;
+    bool dials = conn == NULL && pool->open < pool->most;
     if (dials)
         pool->open++;
     (void)pthread_mutex_unlock(&pool->mutex);
     if (conn == NULL && !dials)
         (void)snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: all %u connections are busy", pool->options->where,
-                       pool->options->connections);
+                       pool->most);
     if (!dials)
         return conn;
     conn = dial(pool, error);

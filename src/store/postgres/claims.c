@@ -116,76 +116,13 @@ void snk_pg_ask(snk_pg_store *store, const snk_claim *claim, const char *row_xid
     snk_pg_reply_clear(&reply);
 }
 
-/* ---- Those who wait ---- */
-
-/* Before a request leaves: whoever may come to wait is in the table, and whoever leaves is not. */
-static bool prepare(snk_pg_store *store, const snk_claim *claim, snk_answer *answer)
+void snk_pg_ask_by_mode(snk_store *base, const snk_claim *claim, snk_answer *answer)
 {
-    char name[SNK_NAME_LENGTH_MAX + 1];
-    if (claim->send.ask == SNK_ASK_RELEASE)
-        (void)snk_waiting_remove(&store->waiting, &claim->send.claim, name);
-    if (claim->send.ask != SNK_ASK_ACQUIRE || !claim->send.queue ||
-        snk_waiting_add(&store->waiting, &claim->send.claim, claim->name))
-        return true;
-    *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED };
-    (void)snk_fail(&answer->error, SNECK_NO_MEMORY, 0, "out of memory");
-    return false;
-}
-
-/* Keeps the table of claims that wait in step with what the store said. True: the claim must be asked about again. */
-static bool follow(snk_pg_store *store, const snk_send *send, uint64_t ticket, snk_answer *answer)
-{
-    char name[SNK_NAME_LENGTH_MAX + 1];
-    bool ask_again = false;
-    answer->ticket = ticket;
-    if (answer->kind == SNK_ANSWER_QUEUED) {
-        bool hears = snk_pg_listen(store, send->ask == SNK_ASK_ACQUIRE ? send->lease_ns / 3 : 0, &ask_again);
-        if (!hears && store->retry_ns < answer->look_after_ns)
-            answer->look_after_ns = store->retry_ns;
-        return ask_again;
-    }
-    /* A renewal that failed, or a request that was not answered: the claim may wait, or may come to wait yet. */
-    bool may_wait =
-        answer->kind == SNK_ANSWER_UNCERTAIN || (answer->kind == SNK_ANSWER_FAILED && send->ask != SNK_ASK_ACQUIRE);
-    if (!may_wait)
-        (void)snk_waiting_remove(&store->waiting, &send->claim, name);
-    return false;
-}
-
-static void ask_by_mode(snk_pg_store *store, const snk_claim *claim, snk_answer *answer)
-{
+    snk_pg_store *store = snk_pg_store_of(base);
     if (store->options.locks_rows)
-        snk_pg_row_ask(store, claim, answer);
+        snk_sql_row_ask(&store->rows, claim, answer);
     else
         snk_pg_ask(store, claim, NULL, answer);
-}
-
-/* Asks once more about a claim that waits, because what was said before anybody listened was missed. */
-static void look_again(snk_pg_store *store, const snk_claim *claim, snk_answer *answer)
-{
-    snk_claim look = *claim;
-    look.send.ask = SNK_ASK_RENEW;
-    snk_answer again;
-    uint64_t ticket = snk_bell_ticket(&store->bell, &claim->send.claim);
-    ask_by_mode(store, &look, &again);
-    if (again.kind == SNK_ANSWER_FAILED || again.kind == SNK_ANSWER_UNCERTAIN) {
-        /* The claim still waits, as far as anybody knows. */
-        if (store->retry_ns < answer->look_after_ns)
-            answer->look_after_ns = store->retry_ns;
-        return;
-    }
-    *answer = again;
-    (void)follow(store, &look.send, ticket, answer);
-}
-
-static void do_one(snk_pg_store *store, const snk_claim *claim, snk_answer *answer)
-{
-    if (!prepare(store, claim, answer))
-        return;
-    uint64_t ticket = snk_bell_ticket(&store->bell, &claim->send.claim);
-    ask_by_mode(store, claim, answer);
-    if (follow(store, &claim->send, ticket, answer))
-        look_again(store, claim, answer);
 }
 
 /* ---- Many renewals ---- */
@@ -269,7 +206,7 @@ static void renew_many(snk_pg_store *store, const snk_call *call)
     snk_pg_reply reply;
     snk_pg_reply_init(&reply);
     for (size_t i = 0; i < call->count; i++)
-        call->answers[i] = (snk_answer){ .ticket = snk_bell_ticket(&store->bell, &call->claims[i].send.claim) };
+        call->answers[i] = (snk_answer){ .ticket = snk_bell_ticket(&store->waiters.bell, &call->claims[i].send.claim) };
     if (make_many(store, &all, call)) {
         const char *const values[] = { all.names, all.ids, all.leases };
         snk_pg_run(store, SNK_PG_RENEW_MANY, values, &reply);
@@ -282,7 +219,7 @@ static void renew_many(snk_pg_store *store, const snk_call *call)
         uint64_t ticket = answer->ticket;
         *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED };
         read_row(store, &reply, (int)i, &claim->send, answer);
-        (void)follow(store, &claim->send, ticket, answer);
+        (void)snk_sql_waiters_follow(&store->waiters, &claim->send, ticket, answer);
     }
     snk_pg_reply_clear(&reply);
     free(all.sorted);
@@ -316,7 +253,7 @@ void snk_pg_submit(snk_store *base, snk_call *call)
         renew_many(store, call);
     } else {
         for (size_t i = 0; i < call->count; i++)
-            do_one(store, &call->claims[i], &call->answers[i]);
+            snk_sql_waiters_do(&store->waiters, &call->claims[i], &call->answers[i]);
     }
     if (atomic_fetch_add(&store->requests, 1) % SNK_PG_REAP_EACH == SNK_PG_REAP_EACH - 1)
         reap(store);

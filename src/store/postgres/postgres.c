@@ -3,7 +3,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "base/error.h"
 
@@ -29,10 +28,11 @@ void snk_pg_log(const snk_pg_store *store, sneck_log_level level, const char *fo
 static void close_store(snk_store *base)
 {
     snk_pg_store *store = snk_pg_store_of(base);
-    snk_pg_ear_deinit(store);
-    snk_pg_rows_deinit(&store->rows);
+    snk_sql_ear_deinit(&store->ear);
+    snk_sql_rows_deinit(&store->rows);
+    snk_pg_pool_deinit(&store->row_pool);
     snk_pg_pool_deinit(&store->pool);
-    snk_waiting_deinit(&store->waiting);
+    snk_waiting_deinit(&store->waiters.claims);
     snk_pg_target_unref(store->target);
     free(store);
 }
@@ -44,13 +44,9 @@ static void close_store(snk_store *base)
 static void abandon(snk_store *base)
 {
     snk_pg_store *store = snk_pg_store_of(base);
-    int heard = atomic_load(&store->ear.socket);
-    if (heard >= 0)
-        (void)close(heard);
-    if (store->ear.stop_fd >= 0)
-        (void)close(store->ear.stop_fd);
+    snk_sql_ear_abandon(&store->ear);
     snk_pg_pool_abandon(&store->pool);
-    snk_pg_pool_abandon(&store->rows.pool);
+    snk_pg_pool_abandon(&store->row_pool);
     free(store);
 }
 
@@ -88,7 +84,7 @@ static void limit_to_rows(snk_pg_store *store)
 static snk_pg_store *new_store(const snk_store_config *config)
 {
     snk_pg_store *store = calloc(1, sizeof *store);
-    if (store == NULL || !snk_waiting_init(&store->waiting)) {
+    if (store == NULL || !snk_waiting_init(&store->waiters.claims)) {
         free(store);
         return NULL;
     }
@@ -104,18 +100,23 @@ static snk_pg_store *new_store(const snk_store_config *config)
     (void)snk_copy_text(store->prefix, sizeof store->prefix, config->prefix);
     (void)snprintf(store->channel, sizeof store->channel, "sneck_%s", config->identity.uuid);
     store->retry_ns = config->retry_ns > 0 ? config->retry_ns : SNK_RETRY_MS_DEFAULT * SNK_NS_PER_MS;
-    store->bell.news = config->news;
-    store->bell.news_context = config->news_context;
+    store->waiters.store = &store->base;
+    store->waiters.retry_ns = store->retry_ns;
+    store->waiters.ask = snk_pg_ask_by_mode;
+    store->waiters.listen = snk_pg_listen;
+    store->waiters.bell.news = config->news;
+    store->waiters.bell.news_context = config->news_context;
     store->log = config->log;
     store->log_context = config->log_context;
-    snk_pg_ear_init(&store->ear);
+    snk_sql_ear_init(&store->ear);
     return store;
 }
 
 static sneck_status open_pools(snk_pg_store *store, sneck_error *error)
 {
     if (snk_pg_pool_init(&store->pool, store->target, store->options.where, store->options.connections) &&
-        snk_pg_rows_init(&store->rows, store->target, store->options.where))
+        snk_pg_pool_init(&store->row_pool, store->target, store->options.where, SNK_PG_ROWS_MAX) &&
+        snk_sql_rows_init(&store->rows, &snk_pg_row_ops, &store->base, store->prefix, store->retry_ns))
         return SNECK_OK;
     return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
 }

@@ -3,10 +3,10 @@
  *
  * Threads do their own I/O, on connections of a pool (pool.h). Waiters are woken by messages on a connection of their own
  * (wake.c), or look each retry_ns where that cannot be had. With mode=row each hold has the row of its lock in sneck_lock
- * locked, in an open transaction on a connection that is its own (rows.h).
+ * locked, in an open transaction on a connection that is its own (store/sql/rows.h).
  *
- * Locks, none of which is held while the server is asked or the client is told: pool.mutex, waiting.mutex, rows.mutex,
- * ear.mutex; leaves all of them.
+ * Locks, none of which is held while the server is asked or the client is told: the pools' mutexes, that of
+ * waiters.claims, rows.mutex, ear.mutex; leaves all of them.
  */
 #ifndef SNK_STORE_POSTGRES_POSTGRES_H
 #define SNK_STORE_POSTGRES_POSTGRES_H
@@ -16,32 +16,14 @@
 
 #include "base/limits.h"
 #include "base/list.h"
-#include "store/bell.h"
 #include "store/postgres/options.h"
 #include "store/postgres/pool.h"
 #include "store/postgres/rows.h"
+#include "store/sql/ear.h"
+#include "store/sql/waiters.h"
 #include "store/store.h"
-#include "store/waiting.h"
 
-#define SNK_PG_RESOURCE_SIZE (1 + SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1)
-
-/* Whether messages to this client are heard. */
-typedef enum snk_pg_hearing {
-    SNK_PG_SILENT, /* nobody listens yet, or not at the moment */
-    SNK_PG_HEARS,
-    SNK_PG_DEAF /* they never come here: a pooler is in between */
-} snk_pg_hearing;
-
-/* The thread that listens. */
-typedef struct snk_pg_ear {
-    pthread_mutex_t mutex; /* guards is_started */
-    bool is_started;
-    pthread_t thread;
-    int stop_fd;             /* readable: end */
-    _Atomic int socket;      /* of its connection; -1: none */
-    _Atomic uint32_t state;  /* snk_pg_hearing; those who wait for it sleep on it */
-    _Atomic uint32_t probes; /* messages to ourselves that came back */
-} snk_pg_ear;
+#define SNK_PG_RESOURCE_SIZE SNK_SQL_RESOURCE_SIZE
 
 typedef struct snk_pg_store {
     snk_store base;
@@ -56,11 +38,12 @@ typedef struct snk_pg_store {
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
 
-    snk_pg_pool pool; /* for statements */
-    snk_pg_rows rows; /* mode=row */
-    snk_pg_ear ear;
-    snk_waiting waiting;
-    snk_bell bell;
+    snk_pg_pool pool;        /* for statements */
+    snk_pg_pool row_pool;    /* mode=row: for transactions, one a hold */
+    snk_sql_rows rows;       /* mode=row */
+    snk_sql_ear ear;         /* the thread that listens */
+    _Atomic uint32_t probes; /* messages to ourselves that came back */
+    snk_sql_waiters waiters;
     _Atomic uint64_t requests;             /* so far */
     char reap_after[SNK_PG_RESOURCE_SIZE]; /* only the thread that brings `requests` to a round number uses it */
     _Atomic bool is_reaping;
@@ -100,18 +83,15 @@ sneck_status snk_pg_greet(snk_pg_store *store, bool anew, sneck_error *error);
 
 /* claims.c */
 void snk_pg_submit(snk_store *base, snk_call *call);
+/* One request, as the mode of the store has it. */
+void snk_pg_ask_by_mode(snk_store *base, const snk_claim *claim, snk_answer *answer);
 /* One request, without regard to rows. */
 void snk_pg_ask(snk_pg_store *store, const snk_claim *claim, const char *row_xid, snk_answer *answer);
 
 /* wake.c */
 bool snk_pg_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
-/*
- * From now on messages must be heard; it may take `wait_ns` until they are. False: not yet or never, and the claim must
- * look often. `*ask_again_out`: they are since just now, and the claim must be asked about once more.
- */
-bool snk_pg_listen(snk_pg_store *store, int64_t wait_ns, bool *ask_again_out);
-void snk_pg_ear_init(snk_pg_ear *ear);
-void snk_pg_ear_deinit(snk_pg_store *store);
+/* As snk_sql_ear_listen. */
+bool snk_pg_listen(snk_store *base, int64_t wait_ns, bool *ask_again_out);
 
 /* counts.c */
 sneck_status snk_pg_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);

@@ -2,7 +2,8 @@
 -- clock. The answer is a text of numbers, as store/sql/answer.h reads it:
 --
 --   1, first, last, units  held       3  busy       5  done
---   2, us, before, 0, us   queued: the hold lasts so long, so many places before, has waited so long
+--   2, us, before, row, us queued: the hold lasts so long, so many places before, 1 if a hold may end with its transaction,
+--                          has waited so long (-1: a session of its client waits to be told)
 --   4                      gone, or refused because it was given up
 --
 -- Every function locks the row of sneck_state before it looks at anything else of that lock, and locks no second one. What
@@ -15,6 +16,40 @@ RETURN TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))
 -- What a name is of: 0 a lock, 1 a latch, 2 a condition, which have a byte before their names that begins no lock's.
 CREATE OR REPLACE FUNCTION sneck_object(a_name VARBINARY(700)) RETURNS INT DETERMINISTIC NO SQL
 RETURN IF(ORD(a_name) < 3, ORD(a_name), 0)
+//
+-- mode=row: the session that has the row for this claim; NULL: none, so a hold in the row is over.
+CREATE OR REPLACE FUNCTION sneck_row_session(a_claim CHAR(32) CHARACTER SET ascii) RETURNS BIGINT NO SQL
+RETURN IS_USED_LOCK(CONCAT('sneck.r.', a_claim))
+//
+-- mode=row: a hold is over, so the session that has the row for it ends too, and is waited for. Its own time limit counts in
+-- whole seconds. Without CONNECTION ADMIN it ends by that, or when its client hears of it.
+CREATE OR REPLACE PROCEDURE sneck_row_end(a_claim CHAR(32) CHARACTER SET ascii) NO SQL
+BEGIN
+    DECLARE v_session BIGINT DEFAULT sneck_row_session(a_claim);
+    DECLARE EXIT HANDLER FOR 1094, 1095 BEGIN END;
+    IF v_session <> CONNECTION_ID() THEN
+        KILL CONNECTION v_session;
+        DO GET_LOCK(CONCAT('sneck.r.', a_claim), 1), RELEASE_LOCK(CONCAT('sneck.r.', a_claim));
+    END IF;
+END
+//
+-- The session that waits to be told for this client; NULL: none.
+CREATE OR REPLACE FUNCTION sneck_ear(a_client CHAR(36) CHARACTER SET ascii) RETURNS BIGINT NO SQL
+RETURN IS_USED_LOCK(CONCAT('sneck.', a_client))
+//
+-- Tells a client that a claim of its was granted: the statement in which its session sleeps is ended. It finds the row in
+-- sneck_bell when this transaction is over, because it looks with a lock; so it does if it was just about to sleep.
+-- Whoever set this up may not end statements of other users without CONNECTION ADMIN: then nobody is told.
+CREATE OR REPLACE PROCEDURE sneck_ring(a_client CHAR(36) CHARACTER SET ascii, a_claim CHAR(32) CHARACTER SET ascii,
+    a_now BIGINT) MODIFIES SQL DATA
+BEGIN
+    DECLARE v_session BIGINT DEFAULT sneck_ear(a_client);
+    DECLARE CONTINUE HANDLER FOR 1094, 1095 BEGIN END; -- no such session any more; denied
+    IF v_session IS NOT NULL THEN
+        INSERT IGNORE INTO sneck_bell VALUES (a_client, a_claim, a_now);
+        KILL QUERY v_session;
+    END IF;
+END
 //
 -- Remembers for so long that this claim is over.
 CREATE OR REPLACE PROCEDURE sneck_bury(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii, a_now BIGINT,
@@ -85,33 +120,42 @@ BEGIN
     END IF;
 END
 //
--- Ends the holds that are over, and grants to those who wait, in order, as long as nothing stands in their way.
-CREATE OR REPLACE PROCEDURE sneck_settle(a_name VARBINARY(700), a_now BIGINT) MODIFIES SQL DATA
+-- Ends the holds that are over, and grants to those who wait, in order, as long as nothing stands in their way. Whoever is
+-- granted is told, unless it is the one that asks.
+CREATE OR REPLACE PROCEDURE sneck_settle(a_name VARBINARY(700), a_now BIGINT, a_asker CHAR(32) CHARACTER SET ascii)
+MODIFIES SQL DATA
 BEGIN
     DECLARE v_claim CHAR(32) CHARACTER SET ascii;
     DECLARE v_owner VARBINARY(64);
     DECLARE v_mode, v_units, v_tokens INT;
+    DECLARE v_in_row BOOLEAN;
     DECLARE v_token, v_place, v_ends_at, v_first, v_last BIGINT;
     DECLARE v_removed BIGINT DEFAULT 0;
     ended: LOOP
         SET v_claim = NULL;
-        SELECT claim, owner, mode, units, token_first INTO v_claim, v_owner, v_mode, v_units, v_token
-            FROM sneck_hold WHERE resource_name = a_name AND ends_at <= a_now LIMIT 1;
+        SELECT claim, owner, mode, units, token_first, ends_at, in_row
+            INTO v_claim, v_owner, v_mode, v_units, v_token, v_ends_at, v_in_row
+            FROM sneck_hold WHERE resource_name = a_name
+                AND (ends_at <= a_now OR (in_row AND sneck_row_session(claim) IS NULL)) LIMIT 1;
         IF v_claim IS NULL THEN
             LEAVE ended;
         END IF;
         DELETE FROM sneck_hold WHERE resource_name = a_name AND claim = v_claim;
         SET v_removed = v_removed + 1;
+        IF v_in_row THEN
+            CALL sneck_row_end(v_claim);
+        END IF;
         IF v_mode = 3 THEN
             UPDATE sneck_state SET total = total + v_units WHERE resource_name = a_name;
         END IF;
         IF sneck_object(a_name) = 0 THEN
-            CALL sneck_note(a_name, 'expired', v_owner, '', v_token, a_now);
+            CALL sneck_note(a_name, IF(v_ends_at <= a_now, 'expired', 'died'), v_owner, '', v_token, a_now);
         END IF;
     END LOOP;
     granted: LOOP
         SET v_place = NULL;
-        SELECT place, claim, mode, units, tokens, ends_at INTO v_place, v_claim, v_mode, v_units, v_tokens, v_ends_at
+        SELECT place, claim, mode, units, tokens, ends_at, owner
+            INTO v_place, v_claim, v_mode, v_units, v_tokens, v_ends_at, v_owner
             FROM sneck_queue WHERE resource_name = a_name ORDER BY place LIMIT 1;
         IF v_place IS NULL OR (v_ends_at > a_now AND NOT sneck_allows(a_name, v_mode, v_units, '')) THEN
             LEAVE granted;
@@ -121,8 +165,11 @@ BEGIN
         ELSE
             CALL sneck_hand_out(a_name, v_mode, v_tokens, a_now, v_units, v_first, v_last);
             INSERT INTO sneck_hold SELECT a_name, claim, mode, v_units, v_first, v_last,
-                    a_now + LEAST(lease_us, 2000000), a_now, fair, owner, pid, host, why
+                    a_now + LEAST(lease_us, 2000000), a_now, fair, owner, pid, host, why, FALSE
                 FROM sneck_queue WHERE resource_name = a_name AND place = v_place;
+            IF v_claim <> a_asker THEN
+                CALL sneck_ring(LEFT(v_owner, 36), v_claim, a_now);
+            END IF;
         END IF;
         DELETE FROM sneck_queue WHERE resource_name = a_name AND place = v_place;
     END LOOP;
@@ -142,15 +189,16 @@ READS SQL DATA
 BEGIN
     DECLARE v_left BIGINT DEFAULT (SELECT MIN(ends_at) FROM sneck_hold WHERE resource_name = a_name) - a_now;
     DECLARE v_before BIGINT DEFAULT a_place - (SELECT MIN(place) FROM sneck_queue WHERE resource_name = a_name);
-    DECLARE v_waited BIGINT DEFAULT a_now - (SELECT since FROM sneck_queue WHERE resource_name = a_name
-        AND place = a_place);
-    RETURN CONCAT_WS(',', 2, COALESCE(v_left, 1000000000000), v_before, 0, v_waited); -- days, if nobody holds it
+    DECLARE v_in_row BOOLEAN DEFAULT EXISTS (SELECT 1 FROM sneck_hold WHERE resource_name = a_name AND in_row);
+    DECLARE v_waited BIGINT DEFAULT (SELECT IF(sneck_ear(LEFT(owner, 36)) IS NULL, a_now - since, -1) FROM sneck_queue
+        WHERE resource_name = a_name AND place = a_place);
+    RETURN CONCAT_WS(',', 2, COALESCE(v_left, 1000000000000), v_before, v_in_row, v_waited); -- days, if nobody holds it
 END
 //
 CREATE OR REPLACE FUNCTION sneck_acquire(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii, a_lease_us BIGINT,
     a_tokens INT, a_queue BOOLEAN, a_fair BOOLEAN, a_owner VARBINARY(64), a_pid BIGINT, a_host VARBINARY(64),
-    a_why VARBINARY(255), a_mode INT, a_units INT, a_beside CHAR(32) CHARACTER SET ascii) RETURNS VARCHAR(128)
-MODIFIES SQL DATA
+    a_why VARBINARY(255), a_mode INT, a_units INT, a_beside CHAR(32) CHARACTER SET ascii, a_in_row BOOLEAN)
+    RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
     DECLARE v_now BIGINT DEFAULT sneck_now();
     DECLARE v_tombstones_until, v_claims, v_place, v_first, v_last BIGINT;
@@ -167,7 +215,7 @@ BEGIN
         RETURN '4';
     END IF;
     IF v_claims > 0 THEN
-        CALL sneck_settle(a_name, v_now);
+        CALL sneck_settle(a_name, v_now, '');
     END IF;
     -- A hold that it stands beside lets it pass those who wait for that very hold to end.
     IF (NOT EXISTS (SELECT 1 FROM sneck_queue WHERE resource_name = a_name)
@@ -176,7 +224,7 @@ BEGIN
         CALL sneck_hand_out(a_name, a_mode, a_tokens, v_now, a_units, v_first, v_last);
         UPDATE sneck_state SET claims = claims + 1, used_at = v_now WHERE resource_name = a_name;
         INSERT INTO sneck_hold VALUES (a_name, a_claim, a_mode, a_units, v_first, v_last, v_now + a_lease_us, v_now,
-            a_fair, a_owner, a_pid, a_host, a_why);
+            a_fair, a_owner, a_pid, a_host, a_why, a_in_row);
         RETURN CONCAT_WS(',', 1, v_first, v_last, a_units);
     END IF;
     IF NOT a_queue THEN
@@ -189,8 +237,9 @@ BEGIN
 END
 //
 -- Refreshes a claim that holds or waits; never registers one that is unknown. A renewal never shortens.
-CREATE OR REPLACE FUNCTION sneck_renew(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii, a_lease_us BIGINT)
-    RETURNS VARCHAR(128) MODIFIES SQL DATA
+-- a_in_row: from now on it has the row.
+CREATE OR REPLACE FUNCTION sneck_renew(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii, a_lease_us BIGINT,
+    a_in_row BOOLEAN) RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
     DECLARE v_now BIGINT DEFAULT sneck_now();
     DECLARE v_claims, v_first, v_last, v_place BIGINT;
@@ -200,14 +249,15 @@ BEGIN
         RETURN '4';
     END IF;
     SELECT token_first, token_last, units INTO v_first, v_last, v_units FROM sneck_hold
-        WHERE resource_name = a_name AND claim = a_claim AND ends_at > v_now;
+        WHERE resource_name = a_name AND claim = a_claim AND ends_at > v_now
+            AND (NOT in_row OR sneck_row_session(claim) IS NOT NULL);
     IF v_first IS NULL THEN
-        CALL sneck_settle(a_name, v_now);
+        CALL sneck_settle(a_name, v_now, a_claim);
         SELECT token_first, token_last, units INTO v_first, v_last, v_units FROM sneck_hold
             WHERE resource_name = a_name AND claim = a_claim;
     END IF;
     IF v_first IS NOT NULL THEN
-        UPDATE sneck_hold SET ends_at = GREATEST(ends_at, v_now + a_lease_us)
+        UPDATE sneck_hold SET ends_at = GREATEST(ends_at, v_now + a_lease_us), in_row = in_row OR a_in_row
             WHERE resource_name = a_name AND claim = a_claim;
         RETURN CONCAT_WS(',', 1, v_first, v_last, v_units);
     END IF;
@@ -221,7 +271,7 @@ BEGIN
 END
 //
 -- Ends a claim, wherever it is, and touches no other. With a tombstone (microseconds; 0: none) it is refused from now on.
--- What it took from a count comes back if it was not used.
+-- What it took from a count comes back if it was not used. mode=row: called in the transaction that has the row.
 CREATE OR REPLACE FUNCTION sneck_release(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii,
     a_tombstone_us BIGINT, a_unused BOOLEAN) RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
@@ -242,7 +292,8 @@ BEGIN
         CALL sneck_bury(a_name, a_claim, v_now, a_tombstone_us);
     END IF;
     SELECT mode, units INTO v_mode, v_units FROM sneck_hold
-        WHERE resource_name = a_name AND claim = a_claim AND ends_at > v_now;
+        WHERE resource_name = a_name AND claim = a_claim AND ends_at > v_now
+            AND (NOT in_row OR sneck_row_session(claim) IS NOT NULL);
     IF v_mode IS NOT NULL THEN
         DELETE FROM sneck_hold WHERE resource_name = a_name AND claim = a_claim;
     ELSE
@@ -254,7 +305,7 @@ BEGIN
             total = total + IF(v_mode = 3 AND a_unused, v_units, 0) WHERE resource_name = a_name;
     END IF;
     IF v_claims > 1 OR v_mode IS NULL OR v_mode = 3 THEN
-        CALL sneck_settle(a_name, v_now);
+        CALL sneck_settle(a_name, v_now, '');
     END IF;
     RETURN IF(v_mode IS NOT NULL OR v_place IS NOT NULL, '5', '4');
 END
@@ -269,13 +320,18 @@ BEGIN
     DECLARE v_claim CHAR(32) CHARACTER SET ascii;
     DECLARE v_owner VARBINARY(64);
     DECLARE v_mode, v_units INT;
+    DECLARE v_in_row BOOLEAN;
     SELECT claims INTO v_claims FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
     broken: LOOP
         SET v_claim = NULL;
-        SELECT claim, owner, mode, units INTO v_claim, v_owner, v_mode, v_units FROM sneck_hold
-            WHERE resource_name = a_name AND token_first = a_token AND ends_at > v_now LIMIT 1;
+        SELECT claim, owner, mode, units, in_row INTO v_claim, v_owner, v_mode, v_units, v_in_row FROM sneck_hold
+            WHERE resource_name = a_name AND token_first = a_token AND ends_at > v_now
+                AND (NOT in_row OR sneck_row_session(claim) IS NOT NULL) LIMIT 1;
         IF v_claim IS NULL THEN
             LEAVE broken;
+        END IF;
+        IF v_in_row THEN
+            CALL sneck_row_end(v_claim);
         END IF;
         DELETE FROM sneck_hold WHERE resource_name = a_name AND claim = v_claim;
         SET v_broken = v_broken + 1;
@@ -286,7 +342,7 @@ BEGIN
     IF v_broken = 0 THEN
         RETURN '4';
     END IF;
-    CALL sneck_settle(a_name, v_now);
+    CALL sneck_settle(a_name, v_now, '');
     RETURN '5';
 END
 //
@@ -306,7 +362,7 @@ BEGIN
         END IF;
         CALL sneck_make(a_name);
     END LOOP;
-    CALL sneck_settle(a_name, v_now);
+    CALL sneck_settle(a_name, v_now, '');
     SELECT total INTO v_total FROM sneck_state WHERE resource_name = a_name;
     CASE a_verb
         WHEN 0 THEN SET v_new = NULL;
@@ -323,7 +379,7 @@ BEGIN
         IF a_verb = 4 THEN
             CALL sneck_bury(a_name, a_id, v_now, 600000000);
         END IF;
-        CALL sneck_settle(a_name, v_now);
+        CALL sneck_settle(a_name, v_now, '');
     END IF;
     RETURN CONCAT_WS(',', (SELECT total FROM sneck_state WHERE resource_name = a_name),
         (SELECT COALESCE(SUM(units), 0) FROM sneck_hold WHERE resource_name = a_name AND mode = 2), v_new IS NOT NULL);
@@ -372,7 +428,53 @@ BEGIN
             DELETE FROM sneck_tombstone WHERE resource_name = v_name;
         END IF;
     END LOOP;
+    DELETE FROM sneck_bell WHERE at < v_now - 600000000;
     RETURN IF(v_name IS NULL, '', HEX(v_at));
+END
+//
+-- mode=row: makes the row of a lock, for everybody to see.
+CREATE OR REPLACE FUNCTION sneck_row_make(a_name VARBINARY(700)) RETURNS BOOLEAN MODIFIES SQL DATA
+BEGIN
+    INSERT IGNORE INTO sneck_lock VALUES (a_name, 0);
+    RETURN TRUE;
+END
+//
+-- mode=row: locks the row of a lock for a claim until the transaction ends; it fails if another has it for longer than the
+-- caller's settings say. 1; 0: there is no row; 2: another session of this claim is not over yet.
+CREATE OR REPLACE FUNCTION sneck_row_lock(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii) RETURNS INT
+MODIFIES SQL DATA
+BEGIN
+    DECLARE v_version BIGINT;
+    SELECT version INTO v_version FROM sneck_lock WHERE resource_name = a_name FOR UPDATE;
+    IF v_version IS NULL THEN
+        RETURN 0;
+    END IF;
+    RETURN IF(GET_LOCK(CONCAT('sneck.r.', a_claim), 0) = 1, 1, 2);
+END
+//
+-- Whether the session that would like to be told for this client can be: it is on this server, and may be called.
+CREATE OR REPLACE FUNCTION sneck_hears(a_client CHAR(36) CHARACTER SET ascii) RETURNS BOOLEAN NO SQL
+BEGIN
+    DECLARE v_session BIGINT DEFAULT IS_USED_LOCK(CONCAT('sneck.try.', a_client));
+    DECLARE EXIT HANDLER FOR 1094, 1095 RETURN FALSE;
+    IF v_session IS NULL THEN
+        RETURN FALSE;
+    END IF;
+    KILL QUERY v_session;
+    RETURN TRUE;
+END
+//
+-- The claims of a client that were granted since it was last told; if there are none, it sleeps until it is called. The look
+-- waits for whoever is about to add one, because the call of that one may have come before this began.
+CREATE OR REPLACE PROCEDURE sneck_listen(a_client CHAR(36) CHARACTER SET ascii, a_seconds INT) MODIFIES SQL DATA
+BEGIN
+    DECLARE v_count BIGINT;
+    SELECT COUNT(*) INTO v_count FROM sneck_bell WHERE client = a_client FOR UPDATE;
+    IF v_count = 0 THEN
+        DO SLEEP(a_seconds);
+    ELSE
+        DELETE FROM sneck_bell WHERE client = a_client RETURNING claim;
+    END IF;
 END
 //
 CREATE OR REPLACE FUNCTION sneck_schema() RETURNS BIGINT READS SQL DATA

@@ -10,6 +10,7 @@ BEGIN
         SELECT 2, token_first, 'holder', owner, host, why, pid, v_now - since, ends_at - v_now, token_first, fair, mode,
                 units
             FROM sneck_hold WHERE resource_name = a_name AND ends_at > v_now
+                AND (NOT in_row OR sneck_row_session(claim) IS NOT NULL)
         UNION ALL
         SELECT 3, place, 'waiter', owner, host, why, pid, v_now - since, ends_at - v_now, 0, fair, mode, units
             FROM sneck_queue WHERE resource_name = a_name AND ends_at > v_now

@@ -2,7 +2,12 @@
 -- client that opens the store, and may run again: what is there stays. Times are microseconds since 1970, UTC, of the
 -- server's clock. Names and texts are bytes, so that they are compared as such.
 --
--- sneck_lock is for other programs: whoever locks its row, or bumps `version` in it, is in nobody's way but theirs.
+-- sneck_lock is for other programs, and for mode=row: whoever locks its row, or bumps `version` in it, is in nobody's way
+-- but theirs.
+--
+-- Three kinds of GET_LOCK names go with them, each of one session, and all gone with it: sneck.r.<claim>, a transaction of
+-- mode=row has the row of that claim's lock; sneck.<client>, that session waits to be told who of its client was granted
+-- something; sneck.try.<client>, it would like to.
 CREATE TABLE IF NOT EXISTS sneck_meta (
     name VARCHAR(16) CHARACTER SET ascii PRIMARY KEY,
     value BIGINT NOT NULL
@@ -42,6 +47,7 @@ CREATE TABLE IF NOT EXISTS sneck_hold (
     pid BIGINT NOT NULL,
     host VARBINARY(64) NOT NULL,
     why VARBINARY(255) NOT NULL,
+    in_row BOOLEAN NOT NULL,                  -- mode=row: it ends with the transaction that has the row of sneck_lock
     PRIMARY KEY (resource_name, claim)
 ) ENGINE = InnoDB
 //
@@ -77,10 +83,18 @@ CREATE TABLE IF NOT EXISTS sneck_incident (
     resource_name VARBINARY(700) NOT NULL,
     number BIGINT NOT NULL,
     at BIGINT NOT NULL,
-    kind VARCHAR(16) CHARACTER SET ascii NOT NULL, -- expired or broken
+    kind VARCHAR(16) CHARACTER SET ascii NOT NULL, -- expired, died (mode=row) or broken
     owner VARBINARY(64) NOT NULL,
     text VARBINARY(400) NOT NULL,
     token BIGINT NOT NULL,
     PRIMARY KEY (resource_name, number)
+) ENGINE = InnoDB
+//
+-- Claims that were granted while a session of their client waits to be told: what that one has to say.
+CREATE TABLE IF NOT EXISTS sneck_bell (
+    client CHAR(36) CHARACTER SET ascii NOT NULL,
+    claim CHAR(32) CHARACTER SET ascii NOT NULL,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (client, claim)
 ) ENGINE = InnoDB
 //

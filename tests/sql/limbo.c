@@ -7,54 +7,41 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "bed.h"
-#include "postgres_bed.h"
 #include "proxy.h"
+#include "sql_bed.h"
 
 #define LEASE_MS 2000
 
 typedef struct scene {
-    postgres_bed *bed;
+    sql_bed *bed;
     fault_proxy proxy;
     sneck_client *client; /* through the proxy */
     sneck_client *direct;
     sneck_lock *lock;
 } scene;
 
-static int make_scene(void **state, const char *keys)
+static scene made_scene;
+
+static void make_scene(sql_bed *bed)
 {
-    void *bed = NULL;
-    if (postgres_bed_set_up(&bed) != 0)
-        return -1;
-    scene *made = calloc(1, sizeof *made);
-    assert_non_null(made);
-    made->bed = bed;
-    assert_true(proxy_start(&made->proxy, made->bed->server.port));
+    scene *made = &made_scene;
+    *made = (scene){ .bed = bed };
+    assert_true(proxy_start(&made->proxy, bed->server->port(bed->bed)));
     sneck_error error;
     sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
     options.lease_ms = LEASE_MS;
-    EXPECT(SNECK_OK, sneck_open(postgres_bed_url_at(made->proxy.port, keys), &options, &made->client, &error));
-    made->direct = postgres_bed_open(made->bed, keys, &options);
+    EXPECT(SNECK_OK, sneck_open(sql_bed_url_at(bed, made->proxy.port, "timeout=400"), &options, &made->client, &error));
+    made->direct = sql_bed_open(bed, "timeout=400", LEASE_MS);
     made->lock = test_mutex(made->client, "a", NULL);
-    *state = made;
-    return 0;
-}
-
-static int set_up_lease(void **state)
-{
-    return make_scene(state, "timeout=400&mode=lease");
-}
-
-static int set_up_row(void **state)
-{
-    return make_scene(state, "timeout=400&mode=row");
+    bed->extra = made;
 }
 
 static const char claims[] = "SELECT (SELECT count(*) FROM sneck_hold) + (SELECT count(*) FROM sneck_queue)";
 static const char holds[] = "SELECT count(*) FROM sneck_hold";
 
-static int tear_down(void **state)
+static void end_scene(sql_bed *bed)
 {
-    scene *made = *state;
+    scene *made = bed->extra;
     proxy_harm(&made->proxy, PROXY_PASS, "");
     made->proxy.request_delay_ms = 0;
     made->proxy.reply_delay_ms = 0;
@@ -62,11 +49,14 @@ static int tear_down(void **state)
     sneck_close(made->client);
     sneck_close(made->direct);
     /* Whatever happened: nothing is left of it, and the count in the row of the lock says so too. */
-    postgres_bed_await(made->bed, claims, 0);
-    postgres_bed_await(made->bed, "SELECT coalesce(sum(claims), 0) FROM sneck_state", 0);
+    sql_bed_await(bed, claims, 0);
+    sql_bed_await(bed, "SELECT coalesce(sum(claims), 0) FROM sneck_state", 0);
     proxy_stop(&made->proxy);
-    free(made);
-    return 0;
+}
+
+static scene *scene_of(void **state)
+{
+    return ((sql_bed *)*state)->extra;
 }
 
 static void pair(const scene *made)
@@ -78,26 +68,26 @@ static void pair(const scene *made)
 
 static void test_an_acquire_that_is_cut_off_after_its_commit_is_given_back(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
     proxy_harm(&made->proxy, PROXY_CUT_AFTER, "sneck_acquire");
     EXPECT(SNECK_UNKNOWN, sneck_acquire(made->lock, 0, &error));
-    assert_int_equal(postgres_bed_number(made->bed, "%s", holds), 1); /* it was committed */
+    assert_int_equal(sql_bed_number(made->bed, holds), 1); /* it was committed */
     proxy_harm(&made->proxy, PROXY_PASS, "");
-    postgres_bed_await(made->bed, holds, 0); /* long before its lease is over */
-    assert_int_equal(postgres_bed_number(made->bed, "SELECT count(*) FROM sneck_tombstone"), 1);
+    sql_bed_await(made->bed, holds, 0); /* long before its lease is over */
+    assert_int_equal(sql_bed_number(made->bed, "SELECT count(*) FROM sneck_tombstone"), 1);
     pair(made);
 }
 
 static void test_an_acquire_that_is_cut_off_before_it_arrives_does_not_happen(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
     proxy_harm(&made->proxy, PROXY_CUT_BEFORE, "sneck_acquire");
     EXPECT(SNECK_UNKNOWN, sneck_acquire(made->lock, 0, &error));
-    assert_int_equal(postgres_bed_number(made->bed, "%s", holds), 0);
+    assert_int_equal(sql_bed_number(made->bed, holds), 0);
     proxy_harm(&made->proxy, PROXY_PASS, "");
     pair(made);
 }
@@ -105,26 +95,26 @@ static void test_an_acquire_that_is_cut_off_before_it_arrives_does_not_happen(vo
 /* The acquire waits on the server for the row of the lock, and its client has long given it up. */
 static void test_an_acquire_that_runs_after_its_chase_is_refused(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
-    long long before = postgres_bed_number(made->bed, "SELECT token FROM sneck_state");
+    long long before = sql_bed_number(made->bed, "SELECT token FROM sneck_state");
     made->proxy.request_delay_ms = 1000;
     EXPECT(SNECK_UNKNOWN, sneck_acquire(made->lock, 0, &error));
     made->proxy.request_delay_ms = 0; /* what comes now overtakes it */
-    postgres_bed_await(made->bed, "SELECT count(*) FROM sneck_tombstone", 1);
+    sql_bed_await(made->bed, "SELECT count(*) FROM sneck_tombstone", 1);
     int64_t until_ms = test_now_ms() + 1500;
     while (test_now_ms() < until_ms) {
-        assert_int_equal(postgres_bed_number(made->bed, "%s", holds), 0);
-        postgres_bed_pause(5);
+        assert_int_equal(sql_bed_number(made->bed, holds), 0);
+        sql_bed_pause(5);
     }
-    assert_int_equal(postgres_bed_number(made->bed, "SELECT token FROM sneck_state"), before);
+    assert_int_equal(sql_bed_number(made->bed, "SELECT token FROM sneck_state"), before);
     pair(made);
 }
 
 static void test_a_release_whose_answer_is_lost_is_unknown_and_then_true(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
     EXPECT(SNECK_OK, sneck_acquire(made->lock, 0, &error));
@@ -132,7 +122,7 @@ static void test_a_release_whose_answer_is_lost_is_unknown_and_then_true(void **
     sneck_status status = sneck_release(made->lock, &error);
     assert_int_equal(status, SNECK_UNKNOWN);
     proxy_harm(&made->proxy, PROXY_PASS, "");
-    postgres_bed_await(made->bed, holds, 0);
+    sql_bed_await(made->bed, holds, 0);
 }
 
 typedef struct waiting {
@@ -152,7 +142,7 @@ static void *wait_for_lock(void *argument)
 
 static void test_a_waiter_whose_answers_are_lost_goes_on_waiting(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
     sneck_lock *holder = test_mutex(made->direct, "a", NULL);
@@ -160,14 +150,14 @@ static void test_a_waiter_whose_answers_are_lost_goes_on_waiting(void **state)
     waiting self = { .made = made };
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_lock, &self), 0);
-    postgres_bed_await(made->bed, "SELECT count(*) FROM sneck_queue", 1);
+    sql_bed_await(made->bed, "SELECT count(*) FROM sneck_queue", 1);
     for (int i = 0; i < 3; i++) {
         int cuts = made->proxy.cuts;
         proxy_harm(&made->proxy, i % 2 == 0 ? PROXY_CUT_AFTER : PROXY_CUT_BEFORE, "sneck_renew");
         int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
         while (made->proxy.cuts == cuts) {
             assert_true(test_now_ms() < limit_ms);
-            postgres_bed_pause(1);
+            sql_bed_pause(1);
         }
         proxy_harm(&made->proxy, PROXY_PASS, "");
     }
@@ -179,7 +169,7 @@ static void test_a_waiter_whose_answers_are_lost_goes_on_waiting(void **state)
 
 static void test_a_waiter_that_gives_up_while_nothing_answers_leaves_nothing(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
     sneck_lock *holder = test_mutex(made->direct, "a", NULL);
@@ -190,7 +180,7 @@ static void test_a_waiter_that_gives_up_while_nothing_answers_leaves_nothing(voi
         if (status != SNECK_TIMEOUT && status != SNECK_UNKNOWN && status != SNECK_UNAVAILABLE)
             fail_msg("%s: %s", sneck_status_name(status), error.message);
         made->proxy.reply_delay_ms = 0;
-        postgres_bed_await(made->bed, "SELECT count(*) FROM sneck_queue", 0);
+        sql_bed_await(made->bed, "SELECT count(*) FROM sneck_queue", 0);
     }
     EXPECT(SNECK_OK, sneck_release(holder, &error));
     sneck_lock_free(holder);
@@ -199,7 +189,7 @@ static void test_a_waiter_that_gives_up_while_nothing_answers_leaves_nothing(voi
 /* S2: what was asked often and answered late or never counts from when it was asked. */
 static void test_renewals_that_are_not_answered_lengthen_no_belief(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
     EXPECT(SNECK_OK, sneck_acquire(made->lock, 0, &error));
@@ -223,6 +213,20 @@ enum {
     LOCKS = 8
 };
 
+static bool hold_lasts(sql_bed *bed, unsigned number)
+{
+    sneck_error error;
+    char name[16];
+    bool lasts = false;
+    (void)snprintf(name, sizeof name, "trial%u", number);
+    sneck_info *info = NULL;
+    scene *made = bed->extra;
+    EXPECT(SNECK_OK, sneck_inspect(made->direct, name, &info, &error));
+    lasts = info->held;
+    sneck_info_free(info);
+    return lasts;
+}
+
 /* Asks the server and, right after, the holder, until all holds are over: none must be while its holder believes. */
 static void watch_the_end(scene *made, sneck_lock *const locks[LOCKS])
 {
@@ -230,10 +234,7 @@ static void watch_the_end(scene *made, sneck_lock *const locks[LOCKS])
     while (gone < LOCKS) {
         gone = 0;
         for (unsigned i = 0; i < LOCKS; i++) {
-            bool exists = postgres_bed_number(made->bed,
-                                              "SELECT count(*) FROM sneck_hold WHERE resource_name = 'lock:trial%u'"
-                                              " AND NOT sneck_is_over(ends_at, row_xid, clock_timestamp())",
-                                              i) == 1;
+            bool exists = hold_lasts(made->bed, i);
             if (!exists && sneck_is_held(locks[i]))
                 fail_msg("trial %u: held, but the hold is over", i);
             gone += !exists;
@@ -246,20 +247,20 @@ static void lose_all(scene *made, unsigned *seed)
 {
     static const proxy_mode modes[] = { PROXY_STALL_REQUESTS, PROXY_STALL_REPLIES, PROXY_CUT_BEFORE, PROXY_CUT_AFTER };
     static fault_proxy proxy; /* of its own: one serves only so many connections */
-    assert_true(proxy_start(&proxy, made->bed->server.port));
+    assert_true(proxy_start(&proxy, made->bed->server->port(made->bed->bed)));
     sneck_error error;
     sneck_client *client = NULL;
     sneck_lock *locks[LOCKS];
     sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
     options.lease_ms = 500;
-    EXPECT(SNECK_OK, sneck_open(postgres_bed_url_at(proxy.port, "timeout=2000"), &options, &client, &error));
+    EXPECT(SNECK_OK, sneck_open(sql_bed_url_at(made->bed, proxy.port, "timeout=2000"), &options, &client, &error));
     for (unsigned i = 0; i < LOCKS; i++) {
         char name[16];
         (void)snprintf(name, sizeof name, "trial%u", i);
         locks[i] = test_mutex(client, name, NULL);
         EXPECT(SNECK_OK, sneck_acquire(locks[i], 5000, &error));
     }
-    postgres_bed_pause(rand_r(seed) % 300);
+    sql_bed_pause(rand_r(seed) % 300);
     proxy_harm(&proxy, modes[(unsigned)rand_r(seed) % 4], "sneck_renew");
     watch_the_end(made, locks);
     proxy_harm(&proxy, PROXY_PASS, "");
@@ -274,14 +275,15 @@ static void test_loss_is_reported_before_the_hold_can_be_over(void **state)
     unsigned trials = test_scaled(400);
     unsigned seed = (unsigned)snk_now_ns();
     for (unsigned i = 0; i < trials; i += LOCKS)
-        lose_all(*state, &seed);
-    printf("# figure: PostgreSQL: loss was known before the hold could be over in all of %u trials\n", trials);
+        lose_all(scene_of(state), &seed);
+    printf("# figure: %s: loss was known before the hold could be over in all of %u trials\n",
+           scene_of(state)->bed->server->name, trials);
 }
 
 /* A server that vanished without a word: nothing is cut, nothing comes. */
 static void test_half_open_connections_are_given_up_and_replaced(void **state)
 {
-    scene *made = *state;
+    scene *made = scene_of(state);
     sneck_error error;
     pair(made);
     proxy_harm(&made->proxy, PROXY_STALL_REQUESTS, "");
@@ -297,30 +299,24 @@ static void test_half_open_connections_are_given_up_and_replaced(void **state)
 
 int main(void)
 {
+#define BOTH(function)                                                                                                 \
+    {                                                                                                                  \
+#function, function, SQL_LEASE | SQL_ROW                                                                       \
+    }
 #define LEASE(function)                                                                                                \
     {                                                                                                                  \
-        "lease " #function, function, set_up_lease, tear_down, NULL                                                    \
+#function, function, SQL_LEASE                                                                                 \
     }
-#define ROW(function)                                                                                                  \
-    {                                                                                                                  \
-        "row " #function, function, set_up_row, tear_down, NULL                                                        \
-    }
-    const struct CMUnitTest tests[] = {
-        LEASE(test_an_acquire_that_is_cut_off_after_its_commit_is_given_back),
-        ROW(test_an_acquire_that_is_cut_off_after_its_commit_is_given_back),
-        LEASE(test_an_acquire_that_is_cut_off_before_it_arrives_does_not_happen),
-        ROW(test_an_acquire_that_is_cut_off_before_it_arrives_does_not_happen),
+    const sql_test tests[] = {
+        BOTH(test_an_acquire_that_is_cut_off_after_its_commit_is_given_back),
+        BOTH(test_an_acquire_that_is_cut_off_before_it_arrives_does_not_happen),
         LEASE(test_an_acquire_that_runs_after_its_chase_is_refused),
-        LEASE(test_a_release_whose_answer_is_lost_is_unknown_and_then_true),
-        ROW(test_a_release_whose_answer_is_lost_is_unknown_and_then_true),
-        LEASE(test_a_waiter_whose_answers_are_lost_goes_on_waiting),
-        ROW(test_a_waiter_whose_answers_are_lost_goes_on_waiting),
-        LEASE(test_a_waiter_that_gives_up_while_nothing_answers_leaves_nothing),
-        ROW(test_a_waiter_that_gives_up_while_nothing_answers_leaves_nothing),
-        LEASE(test_renewals_that_are_not_answered_lengthen_no_belief),
-        ROW(test_renewals_that_are_not_answered_lengthen_no_belief),
+        BOTH(test_a_release_whose_answer_is_lost_is_unknown_and_then_true),
+        BOTH(test_a_waiter_whose_answers_are_lost_goes_on_waiting),
+        BOTH(test_a_waiter_that_gives_up_while_nothing_answers_leaves_nothing),
+        BOTH(test_renewals_that_are_not_answered_lengthen_no_belief),
         LEASE(test_half_open_connections_are_given_up_and_replaced),
         LEASE(test_loss_is_reported_before_the_hold_can_be_over),
     };
-    return cmocka_run_group_tests(tests, NULL, postgres_bed_end);
+    return sql_bed_run("limbo", tests, sizeof tests / sizeof tests[0], make_scene, end_scene);
 }
