@@ -1,4 +1,5 @@
 /* Several locks: as one, in segments, and in circles. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,13 +14,18 @@ typedef struct trio {
     sneck_lock *all;
 } trio;
 
-static trio open_trio(sneck_client *client)
+static trio open_trio_with(sneck_client *client, const sneck_lock_options *a, const sneck_lock_options *b)
 {
     sneck_error error;
-    trio made = { .a = test_mutex(client, "a", NULL), .b = test_mutex(client, "b", NULL) };
+    trio made = { .a = test_mutex(client, "a", a), .b = test_mutex(client, "b", b) };
     sneck_lock *members[] = { made.b, made.a };
     EXPECT(SNECK_OK, sneck_multi_lock(members, 2, &made.all, &error));
     return made;
+}
+
+static trio open_trio(sneck_client *client)
+{
+    return open_trio_with(client, NULL, NULL);
 }
 
 static void close_trio(trio *made)
@@ -87,9 +93,54 @@ static void test_the_loss_of_one_is_the_loss_of_all(void **state)
     EXPECT(SNECK_LOST, sneck_extend(locks.b, 5000, &error));
     assert_true(test_readable(fd, TEST_PATIENCE_MS));
     assert_false(sneck_is_held(locks.all));
+    assert_int_equal(sneck_token(locks.all), 0);
     assert_true(sneck_is_held(locks.a));
     EXPECT(SNECK_LOST, sneck_release(locks.all, &error));
     assert_false(test_is_held_in_store(bed->client, "a"));
+    close_trio(&locks);
+}
+
+static void test_the_time_left_is_that_of_the_shortest(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 2000;
+    trio locks = open_trio_with(bed->client, NULL, &options);
+    EXPECT(SNECK_OK, sneck_acquire(locks.all, 0, &error));
+    assert_true(sneck_remaining_ms(locks.a) > 2000);
+    assert_in_range(sneck_remaining_ms(locks.all), 1, 2000);
+    EXPECT(SNECK_OK, sneck_release(locks.all, &error));
+    close_trio(&locks);
+}
+
+static void *wait_until_cancelled(void *argument)
+{
+    const trio *locks = argument;
+    return sneck_acquire(locks->all, SNECK_FOREVER, NULL) == SNECK_OK ? argument : NULL;
+}
+
+static void test_a_cancelled_thread_gives_back_what_it_had_of_them(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.owner = SNECK_OWNER_HANDLE; /* which does not end with the thread: the watchdog would give it back too */
+    trio locks = open_trio_with(bed->client, &options, &options);
+    sneck_lock *holder = test_mutex(bed->client, "b", NULL);
+    pthread_t thread;
+    void *result = NULL;
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    assert_int_equal(pthread_create(&thread, NULL, wait_until_cancelled, &locks), 0);
+    test_await_waiting(bed->client, "b", 1);
+    assert_true(sneck_is_held(locks.a));
+    assert_int_equal(pthread_cancel(thread), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_false(sneck_is_held(locks.a) || test_is_held_in_store(bed->client, "a"));
+    EXPECT(SNECK_OK, sneck_release(holder, &error));
+    assert_false(test_is_held_in_store(bed->client, "b"));
+    sneck_lock_free(holder);
     close_trio(&locks);
 }
 
@@ -383,6 +434,8 @@ int main(void)
         cmocka_unit_test(test_all_are_held_together),
         cmocka_unit_test(test_all_or_none),
         cmocka_unit_test(test_the_loss_of_one_is_the_loss_of_all),
+        cmocka_unit_test(test_the_time_left_is_that_of_the_shortest),
+        cmocka_unit_test(test_a_cancelled_thread_gives_back_what_it_had_of_them),
         cmocka_unit_test(test_locks_of_two_clients_are_one),
         cmocka_unit_test(test_two_handles_of_one_lock_are_two_levels),
         cmocka_unit_test(test_locks_within_locks_are_taken_in_the_one_order),

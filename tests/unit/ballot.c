@@ -28,6 +28,24 @@ static snk_verdict tell(snk_ballot *ballot, uint32_t node, snk_vote vote)
     return snk_ballot_answer(ballot, ballot->round, node, &vote, 100 * S + MS);
 }
 
+/* The first `count` nodes answer, one after the other; only the last answer may decide. */
+static snk_verdict tell_all(snk_ballot *ballot, uint32_t count, const snk_vote votes[])
+{
+    for (uint32_t i = 0; i + 1 < count; i++)
+        assert_int_equal(tell(ballot, i, votes[i]), SNK_VERDICT_OPEN);
+    return tell(ballot, count - 1, votes[count - 1]);
+}
+
+/* The same in each round, until there are no more. */
+static snk_verdict tell_all_always(snk_ballot *ballot, uint32_t count, const snk_vote votes[])
+{
+    for (uint32_t round = 1; round < SNK_BALLOT_ROUNDS_MAX; round++) {
+        assert_int_equal(tell_all(ballot, count, votes), SNK_VERDICT_AGAIN);
+        snk_ballot_ask(ballot, 1000 + round); /* the clocks allow no more */
+    }
+    return tell_all(ballot, count, votes);
+}
+
 static snk_vote yes(void)
 {
     return (snk_vote){ .kind = SNK_VOTE_YES, .counts = true };
@@ -103,9 +121,7 @@ static void test_votes_of_nodes_that_forgot_do_not_count(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, yes());
-    (void)tell(&ballot, 1, yes());
-    assert_int_equal(tell(&ballot, 2, unripe(30 * S)), SNK_VERDICT_OPEN);
+    assert_int_equal(tell_all(&ballot, 3, (snk_vote[]){ yes(), yes(), unripe(30 * S) }), SNK_VERDICT_OPEN);
     assert_int_equal(tell(&ballot, 3, unripe(5 * S)), SNK_VERDICT_OPEN);
     assert_int_equal(tell(&ballot, 4, (snk_vote){ .kind = SNK_VOTE_YOUNG, .remaining_ns = 20 * S }), SNK_VERDICT_YOUNG);
     assert_int_equal(ballot.pause_ns, 5 * S); /* until one more counts */
@@ -117,9 +133,9 @@ static void test_too_few_nodes_that_could_be_asked_is_failure(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, of(SNK_VOTE_FAILED));
-    (void)tell(&ballot, 1, of(SNK_VOTE_FAILED));
-    assert_int_equal(tell(&ballot, 2, of(SNK_VOTE_FAILED)), SNK_VERDICT_FAILED);
+    assert_int_equal(
+        tell_all(&ballot, 3, (snk_vote[]){ of(SNK_VOTE_FAILED), of(SNK_VOTE_FAILED), of(SNK_VOTE_FAILED) }),
+        SNK_VERDICT_FAILED);
     /* The two that are still out must be taken back all the same. */
     assert_int_equal(snk_ballot_touched(&ballot), 1u << 3 | 1u << 4);
 }
@@ -129,17 +145,16 @@ static void test_too_few_answers_are_uncertain_if_a_majority_may_have_voted(void
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, yes());
-    (void)tell(&ballot, 1, of(SNK_VOTE_SILENT));
-    (void)tell(&ballot, 2, of(SNK_VOTE_SILENT));
-    assert_int_equal(tell(&ballot, 3, of(SNK_VOTE_FAILED)), SNK_VERDICT_UNCERTAIN);
+    assert_int_equal(
+        tell_all(&ballot, 4, (snk_vote[]){ yes(), of(SNK_VOTE_SILENT), of(SNK_VOTE_SILENT), of(SNK_VOTE_FAILED) }),
+        SNK_VERDICT_UNCERTAIN);
     assert_int_equal(snk_ballot_touched(&ballot), 0x17);
     assert_int_equal(snk_ballot_unanswered(&ballot), 0x6);
     /* One is silent and two are still out: that could have been a majority. */
     begin(&ballot);
-    (void)tell(&ballot, 0, of(SNK_VOTE_SILENT));
-    (void)tell(&ballot, 1, of(SNK_VOTE_FAILED));
-    assert_int_equal(tell(&ballot, 2, of(SNK_VOTE_FAILED)), SNK_VERDICT_UNCERTAIN);
+    assert_int_equal(
+        tell_all(&ballot, 3, (snk_vote[]){ of(SNK_VOTE_SILENT), of(SNK_VOTE_FAILED), of(SNK_VOTE_FAILED) }),
+        SNK_VERDICT_UNCERTAIN);
 }
 
 static void test_a_claim_that_was_given_up_gets_nothing(void **state)
@@ -147,8 +162,7 @@ static void test_a_claim_that_was_given_up_gets_nothing(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, yes());
-    assert_int_equal(tell(&ballot, 1, of(SNK_VOTE_BURIED)), SNK_VERDICT_BURIED);
+    assert_int_equal(tell_all(&ballot, 2, (snk_vote[]){ yes(), of(SNK_VOTE_BURIED) }), SNK_VERDICT_BURIED);
 }
 
 /* ---- Rounds ---- */
@@ -158,10 +172,7 @@ static void test_a_token_that_is_too_low_is_raised_at_once(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, yes());
-    (void)tell(&ballot, 1, low(4000));
-    (void)tell(&ballot, 2, low(7000));
-    assert_int_equal(tell(&ballot, 3, low(5000)), SNK_VERDICT_AGAIN);
+    assert_int_equal(tell_all(&ballot, 4, (snk_vote[]){ yes(), low(4000), low(7000), low(5000) }), SNK_VERDICT_AGAIN);
     assert_int_equal(ballot.pause_ns, 0);
     assert_int_equal(ballot.above, 7000);
     snk_ballot_ask(&ballot, 7001);
@@ -169,9 +180,7 @@ static void test_a_token_that_is_too_low_is_raised_at_once(void **state)
     /* Votes for the old token do not count, also if they come now. */
     snk_vote late = yes();
     assert_int_equal(snk_ballot_answer(&ballot, 1, 4, &late, 100 * S + MS), SNK_VERDICT_OPEN);
-    (void)tell(&ballot, 0, yes());
-    (void)tell(&ballot, 1, yes());
-    assert_int_equal(tell(&ballot, 2, yes()), SNK_VERDICT_GRANTED);
+    assert_int_equal(tell_all(&ballot, 3, (snk_vote[]){ yes(), yes(), yes() }), SNK_VERDICT_GRANTED);
     assert_int_equal(ballot.token, 7001);
 }
 
@@ -182,9 +191,8 @@ static void test_rounds_come_to_an_end(void **state)
     begin(&ballot);
     for (uint32_t round = 1; round <= SNK_BALLOT_ROUNDS_MAX; round++) {
         bool last = round == SNK_BALLOT_ROUNDS_MAX;
-        (void)tell(&ballot, 0, low(9000));
-        (void)tell(&ballot, 1, low(9000));
-        assert_int_equal(tell(&ballot, 2, low(9000)), last ? SNK_VERDICT_SKEWED : SNK_VERDICT_AGAIN);
+        assert_int_equal(tell_all(&ballot, 3, (snk_vote[]){ low(9000), low(9000), low(9000) }),
+                         last ? SNK_VERDICT_SKEWED : SNK_VERDICT_AGAIN);
         assert_int_equal(ballot.passed, last ? round - 1 : round);
         if (!last)
             snk_ballot_ask(&ballot, 1000 + round);
@@ -200,11 +208,8 @@ static void test_who_is_beaten_in_each_round_finds_it_busy(void **state)
         bool last = round == SNK_BALLOT_ROUNDS_MAX;
         snk_vote beaten = low(9000 + round);
         beaten.beaten = true;
-        (void)tell(&ballot, 0, beaten);
-        (void)tell(&ballot, 1, yes());
-        (void)tell(&ballot, 2, yes());
-        (void)tell(&ballot, 3, beaten);
-        assert_int_equal(tell(&ballot, 4, beaten), last ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
+        assert_int_equal(tell_all(&ballot, 5, (snk_vote[]){ beaten, yes(), yes(), beaten, beaten }),
+                         last ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
         assert_int_equal(ballot.passed, 0); /* no reason to reach further */
         if (!last)
             snk_ballot_ask(&ballot, 1000 + round);
@@ -219,14 +224,7 @@ static void test_a_token_that_stays_out_of_reach_is_not_somebody_else(void **sta
     snk_vote beaten = low(9000);
     beaten.beaten = true;
     begin(&ballot);
-    for (uint32_t round = 1; round <= SNK_BALLOT_ROUNDS_MAX; round++) {
-        bool last = round == SNK_BALLOT_ROUNDS_MAX;
-        (void)tell(&ballot, 0, beaten);
-        (void)tell(&ballot, 1, beaten);
-        assert_int_equal(tell(&ballot, 2, beaten), last ? SNK_VERDICT_SKEWED : SNK_VERDICT_AGAIN);
-        if (!last)
-            snk_ballot_ask(&ballot, 1000 + round); /* the clocks allow no more */
-    }
+    assert_int_equal(tell_all_always(&ballot, 3, (snk_vote[]){ beaten, beaten, beaten }), SNK_VERDICT_SKEWED);
 }
 
 static void test_too_low_for_the_last_time_beside_somebody_else_is_busy(void **state)
@@ -234,16 +232,9 @@ static void test_too_low_for_the_last_time_beside_somebody_else_is_busy(void **s
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    for (uint32_t round = 1; round <= SNK_BALLOT_ROUNDS_MAX; round++) {
-        bool last = round == SNK_BALLOT_ROUNDS_MAX;
-        (void)tell(&ballot, 0, yes());
-        (void)tell(&ballot, 1, yes());
-        (void)tell(&ballot, 2, taken(1, 5000, S));
-        (void)tell(&ballot, 3, taken(1, 5000, S));
-        assert_int_equal(tell(&ballot, 4, low(9000)), last ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
-        if (!last)
-            snk_ballot_ask(&ballot, 1000 + round);
-    }
+    assert_int_equal(
+        tell_all_always(&ballot, 5, (snk_vote[]){ yes(), yes(), taken(1, 5000, S), taken(1, 5000, S), low(9000) }),
+        SNK_VERDICT_BUSY);
 }
 
 static void test_a_token_too_far_ahead_is_no_use(void **state)
@@ -251,9 +242,8 @@ static void test_a_token_too_far_ahead_is_no_use(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, of(SNK_VOTE_HIGH));
-    (void)tell(&ballot, 1, of(SNK_VOTE_HIGH));
-    assert_int_equal(tell(&ballot, 2, of(SNK_VOTE_HIGH)), SNK_VERDICT_SKEWED);
+    assert_int_equal(tell_all(&ballot, 3, (snk_vote[]){ of(SNK_VOTE_HIGH), of(SNK_VOTE_HIGH), of(SNK_VOTE_HIGH) }),
+                     SNK_VERDICT_SKEWED);
 }
 
 /* ---- Others ---- */
@@ -263,9 +253,9 @@ static void test_a_lock_that_another_has_is_busy_until_its_majority_ends(void **
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, taken(1, 900, 3 * S));
-    (void)tell(&ballot, 1, taken(1, 900, 9 * S));
-    assert_int_equal(tell(&ballot, 2, taken(1, 900, 5 * S)), SNK_VERDICT_BUSY);
+    assert_int_equal(
+        tell_all(&ballot, 3, (snk_vote[]){ taken(1, 900, 3 * S), taken(1, 900, 9 * S), taken(1, 900, 5 * S) }),
+        SNK_VERDICT_BUSY);
     assert_int_equal(ballot.pause_ns, 3 * S); /* then it has only two */
     assert_int_equal(snk_ballot_touched(&ballot), 1u << 3 | 1u << 4);
 }
@@ -275,18 +265,16 @@ static void test_of_several_at_once_the_one_ahead_stays(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, yes());
-    (void)tell(&ballot, 1, yes());
-    (void)tell(&ballot, 2, taken(1, 2000, 10 * S));
-    (void)tell(&ballot, 3, taken(2, 3000, 10 * S));
-    assert_int_equal(tell(&ballot, 4, taken(1, 2000, 10 * S)), SNK_VERDICT_BUSY); /* as many votes, lower token */
+    assert_int_equal(
+        tell_all(&ballot, 5,
+                 (snk_vote[]){ yes(), yes(), taken(1, 2000, 10 * S), taken(2, 3000, 10 * S), taken(1, 2000, 10 * S) }),
+        SNK_VERDICT_BUSY); /* as many votes, lower token */
     assert_true(ballot.pause_ns > 0 && ballot.pause_ns < S);
     begin(&ballot);
-    (void)tell(&ballot, 0, yes());
-    (void)tell(&ballot, 1, yes());
-    (void)tell(&ballot, 2, taken(1, 2000, 10 * S));
-    (void)tell(&ballot, 3, taken(2, 3000, 10 * S));
-    assert_int_equal(tell(&ballot, 4, taken(3, 4000, 10 * S)), SNK_VERDICT_AGAIN); /* most votes */
+    assert_int_equal(
+        tell_all(&ballot, 5,
+                 (snk_vote[]){ yes(), yes(), taken(1, 2000, 10 * S), taken(2, 3000, 10 * S), taken(3, 4000, 10 * S) }),
+        SNK_VERDICT_AGAIN); /* most votes */
     assert_true(ballot.pause_ns > 0);
 }
 
@@ -295,18 +283,16 @@ static void test_with_equal_votes_the_higher_token_stays_and_then_the_higher_id(
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, yes());
-    (void)tell(&ballot, 1, yes());
-    (void)tell(&ballot, 2, taken(1, 999, 10 * S));
-    (void)tell(&ballot, 3, taken(1, 999, 10 * S));
-    assert_int_equal(tell(&ballot, 4, of(SNK_VOTE_FAILED)), SNK_VERDICT_AGAIN);
+    assert_int_equal(
+        tell_all(&ballot, 5,
+                 (snk_vote[]){ yes(), yes(), taken(1, 999, 10 * S), taken(1, 999, 10 * S), of(SNK_VOTE_FAILED) }),
+        SNK_VERDICT_AGAIN);
     for (int higher = 0; higher < 2; higher++) {
         begin(&ballot);
-        (void)tell(&ballot, 0, yes());
-        (void)tell(&ballot, 1, yes());
-        (void)tell(&ballot, 2, taken(higher ? 101 : 99, 1000, 10 * S));
-        (void)tell(&ballot, 3, taken(higher ? 101 : 99, 1000, 10 * S));
-        assert_int_equal(tell(&ballot, 4, of(SNK_VOTE_FAILED)), higher ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
+        assert_int_equal(tell_all(&ballot, 5,
+                                  (snk_vote[]){ yes(), yes(), taken(higher ? 101 : 99, 1000, 10 * S),
+                                                taken(higher ? 101 : 99, 1000, 10 * S), of(SNK_VOTE_FAILED) }),
+                         higher ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
     }
 }
 
@@ -315,16 +301,10 @@ static void test_who_stays_does_not_stay_for_ever(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    for (uint32_t round = 1; round <= SNK_BALLOT_ROUNDS_MAX; round++) {
-        bool last = round == SNK_BALLOT_ROUNDS_MAX;
-        (void)tell(&ballot, 0, yes());
-        (void)tell(&ballot, 1, yes());
-        (void)tell(&ballot, 2, taken(1, 500, 8 * S)); /* somebody died here */
-        (void)tell(&ballot, 3, of(SNK_VOTE_FAILED));
-        assert_int_equal(tell(&ballot, 4, of(SNK_VOTE_FAILED)), last ? SNK_VERDICT_BUSY : SNK_VERDICT_AGAIN);
-        if (!last)
-            snk_ballot_ask(&ballot, 1000 + round);
-    }
+    assert_int_equal(
+        tell_all_always(&ballot, 5,
+                        (snk_vote[]){ yes(), yes(), taken(1, 500, 8 * S), of(SNK_VOTE_FAILED), of(SNK_VOTE_FAILED) }),
+        SNK_VERDICT_BUSY);
     assert_int_equal(ballot.pause_ns, 2 * S);
     assert_int_equal(snk_ballot_touched(&ballot), 0x3);
 }
@@ -336,9 +316,8 @@ static void test_what_a_round_left_unanswered_is_remembered(void **state)
     (void)state;
     snk_ballot ballot;
     begin(&ballot);
-    (void)tell(&ballot, 0, low(2000));
-    (void)tell(&ballot, 1, low(2000));
-    (void)tell(&ballot, 2, of(SNK_VOTE_SILENT));
+    assert_int_equal(tell_all(&ballot, 3, (snk_vote[]){ low(2000), low(2000), of(SNK_VOTE_SILENT) }),
+                     SNK_VERDICT_AGAIN);
     assert_int_equal(tell(&ballot, 3, low(2000)), SNK_VERDICT_AGAIN); /* node 4 is still out */
     snk_ballot_ask(&ballot, 2001);
     assert_int_equal(snk_ballot_touched(&ballot), 0x1F);
