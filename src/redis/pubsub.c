@@ -34,6 +34,8 @@ sneck_status snk_redis_pubsub_open(const snk_redis_settings *settings, int stop_
         sneck_status status = snk_fail(error, SNECK_LIMIT, errno, "redis: no file descriptor for a connection");
         if (pubsub->wake_fd >= 0)
             close(pubsub->wake_fd);
+        if (pubsub->rouse_fd >= 0)
+            close(pubsub->rouse_fd);
         free(pubsub);
         return status;
     }
