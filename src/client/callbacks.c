@@ -66,7 +66,7 @@ bool snk_callbacks_is_busy_locked(const snk_callbacks *callbacks, const snk_lane
 
 /* ---- In ---- */
 
-/* What happens all day can wait for a millisecond. */
+/* What happens all day can wait for a moment. */
 static bool is_urgent(sneck_event_kind kind)
 {
     return kind != SNECK_EVENT_ACQUIRED && kind != SNECK_EVENT_RELEASED && kind != SNECK_EVENT_RENEWED;

@@ -5,7 +5,19 @@
 #include "client/client.h"
 #include "client/thread.h"
 
-#define NAP_NS (1 * SNK_NS_PER_MS)
+#define NAP_NS (2 * SNK_NS_PER_MS)
+
+static bool is_leader_in_callback_locked(const snk_callbacks *callbacks)
+{
+    return callbacks->leader != NULL && callbacks->leader->lane.kind != SNK_LANE_NONE;
+}
+
+/* The leader is in a callback, and perhaps something else could be called. */
+static void call_standby_locked(snk_callbacks *callbacks)
+{
+    if (callbacks->standby != NULL && !callbacks->is_watched)
+        (void)pthread_cond_signal(&callbacks->trouble);
+}
 
 void snk_callbacks_wake_locked(snk_callbacks *callbacks, const snk_lane *lane, bool is_urgent)
 {
@@ -13,8 +25,8 @@ void snk_callbacks_wake_locked(snk_callbacks *callbacks, const snk_lane *lane, b
         return; /* who is in that callback will see to it */
     if (callbacks->sleep == SNK_SLEEP_SOUND || (is_urgent && callbacks->sleep == SNK_SLEEP_NAP))
         (void)pthread_cond_signal(&callbacks->work);
-    else if (callbacks->sleep == SNK_SLEEP_NONE && callbacks->standby != NULL && !callbacks->is_watched)
-        (void)pthread_cond_signal(&callbacks->trouble);
+    else if (is_leader_in_callback_locked(callbacks))
+        call_standby_locked(callbacks);
 }
 
 /* ---- Starting ---- */
@@ -88,6 +100,8 @@ static void call_locked(snk_callbacks *callbacks, snk_teller *teller, const snk_
     teller->lane = job->lane;
     teller->calls++;
     callbacks->busy++;
+    if (!snk_callbacks_is_empty_locked(callbacks))
+        call_standby_locked(callbacks);
     (void)pthread_mutex_unlock(&callbacks->mutex);
     snk_callbacks_call(teller->client, job);
     (void)pthread_mutex_lock(&callbacks->mutex);
@@ -112,16 +126,20 @@ static void watch_leader_locked(snk_callbacks *callbacks, snk_teller *teller)
     while (rc == 0 && is_in_call_locked(callbacks, leader, call))
         rc = pthread_cond_timedwait(&callbacks->trouble, &callbacks->mutex, &until);
     callbacks->is_watched = false;
-    if (is_in_call_locked(callbacks, leader, call) && snk_callbacks_has_ready_locked(callbacks)) {
+    if (!is_in_call_locked(callbacks, leader, call))
+        return;
+    if (snk_callbacks_has_ready_locked(callbacks)) {
         callbacks->leader = teller;
         callbacks->standby = NULL;
+    } else {
+        (void)pthread_cond_wait(&callbacks->trouble, &callbacks->mutex); /* all that waits is for after that call */
     }
 }
 
 static void stand_by_locked(snk_callbacks *callbacks, snk_teller *teller)
 {
-    const snk_teller *leader = callbacks->leader;
-    if (leader->lane.kind != SNK_LANE_NONE && snk_callbacks_has_ready_locked(callbacks))
+    /* Whether anything of it could be called is looked at when the callback has taken long: there may be much. */
+    if (is_leader_in_callback_locked(callbacks) && !snk_callbacks_is_empty_locked(callbacks))
         watch_leader_locked(callbacks, teller);
     else
         (void)pthread_cond_wait(&callbacks->trouble, &callbacks->mutex);

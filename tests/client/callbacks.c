@@ -129,6 +129,28 @@ static void test_events_of_other_locks_do_not_wait_and_those_of_one_come_in_orde
     sneck_lock_free(b);
 }
 
+/* Both are queued before anybody is called, and nothing comes after them that could wake whoever stands by. */
+static void test_what_came_together_does_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    heard self = HEARD_NOTHING;
+    self.stops = "a";
+    sneck_client *client = open_client(&self);
+    sneck_lock *a = test_mutex(client, "a", NULL);
+    sneck_lock *b = test_mutex(client, "b", NULL);
+    sneck_lock *first = test_mutex(client, "first", NULL);
+    take_and_release(first); /* from then on somebody stands by */
+    await_text(&self, "first:released ");
+    take_and_release(a);
+    take_and_release(b);
+    await_text(&self, "b:released "); /* else this would be for ever */
+    stop_none(&self);
+    sneck_close(client);
+    sneck_lock_free(a);
+    sneck_lock_free(b);
+    sneck_lock_free(first);
+}
+
 static void test_listeners_of_one_lock_do_not_wait_for_each_other(void **state)
 {
     (void)state;
@@ -315,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events_of_other_locks_do_not_wait_and_those_of_one_come_in_order),
+        cmocka_unit_test(test_what_came_together_does_not_wait_for_each_other),
         cmocka_unit_test(test_listeners_of_one_lock_do_not_wait_for_each_other),
         cmocka_unit_test(test_what_waits_for_a_handle_is_dropped_with_it),
         cmocka_unit_test(test_more_callbacks_take_long_than_there_are_threads),
