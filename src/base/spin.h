@@ -3,8 +3,8 @@
  *
  * To sleep and be woken costs both sides dear where a processor must be called out of idleness (on virtual machines above
  * all): more than a server needs to answer. So who expects something very soon looks for it a few times first. This pays
- * only if it does come soon and if nobody else wants the processor meanwhile; both are learnt: after each wait in vain
- * twice as many are slept through at once, up to SNK_SPIN_SKIPS_MAX, and none after one that paid.
+ * only if it does come soon and if nobody else wants the processor meanwhile; both are learnt: one wait in vain may be
+ * chance, after each further one twice as many are slept through at once, up to SNK_SPIN_SKIPS_MAX, until one pays.
  *
  * Belongs to whoever waits, one at a time.
  */
@@ -23,7 +23,7 @@
 #define SNK_SPIN_YIELD_NS (5 * SNK_NS_PER_US)
 
 typedef struct snk_spin {
-    uint32_t penalty; /* waits that were slept through after the last one in vain; 0: it paid */
+    uint32_t penalty; /* waits that are to be slept through after the next one in vain */
     uint32_t skips;   /* waits that are still to be slept through */
     int64_t until_ns; /* of the wait that goes on */
 } snk_spin;
@@ -51,9 +51,9 @@ static inline bool snk_spin_goes_on(const snk_spin *spin)
 /* Ends a wait that was begun. */
 static inline void snk_spin_end(snk_spin *spin, bool paid)
 {
+    spin->skips = paid ? 0 : spin->penalty;
     uint32_t penalty = paid ? 0 : 2 * spin->penalty + 1;
     spin->penalty = penalty < SNK_SPIN_SKIPS_MAX ? penalty : SNK_SPIN_SKIPS_MAX;
-    spin->skips = spin->penalty;
 }
 
 #endif
