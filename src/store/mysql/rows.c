@@ -64,6 +64,11 @@ static void try_lock(snk_my_store *store, const snk_sql_row *row, bool waits, sn
     snk_sql_text_deinit(&text);
 }
 
+static bool is_locked(unsigned code)
+{
+    return code == ER_LOCK_WAIT_TIMEOUT || code == ER_STATEMENT_TIMEOUT || code == ER_LOCK_DEADLOCK;
+}
+
 /* Makes the row, on a connection for statements: everybody must see it. */
 static bool make_row(snk_my_store *store, const char *resource, sneck_error *error)
 {
@@ -74,14 +79,10 @@ static bool make_row(snk_my_store *store, const char *resource, sneck_error *err
     snk_sql_text_hex(&text, resource);
     snk_sql_text_word(&text, ")");
     snk_my_run(store, &text, &reply);
-    bool done = snk_my_look_result(&reply, error) == SNECK_OK;
+    /* Locked: then it is there by now, made by another who has it. */
+    bool done = snk_my_look_result(&reply, error) == SNECK_OK || is_locked(reply.code);
     snk_my_reply_clear(&reply);
     return done;
-}
-
-static bool is_locked(unsigned code)
-{
-    return code == ER_LOCK_WAIT_TIMEOUT || code == ER_STATEMENT_TIMEOUT || code == ER_LOCK_DEADLOCK;
 }
 
 static snk_sql_taken lock(snk_store *base, snk_sql_row *row, bool waits, sneck_error *error)
@@ -108,9 +109,9 @@ static snk_sql_taken lock(snk_store *base, snk_sql_row *row, bool waits, sneck_e
             (void)snk_my_look_result(&reply, error);
             return is_locked(reply.code) ? SNK_SQL_ROW_BUSY : SNK_SQL_ROW_FAILED;
         }
-        if (!is_missing)
+        if (!is_missing || tries > 0)
             return SNK_SQL_ROW_BUSY;
-        if (tries > 0 || !make_row(store, row->resource, error))
+        if (!make_row(store, row->resource, error))
             return SNK_SQL_ROW_FAILED;
     }
 }
