@@ -301,7 +301,12 @@ static const redis_server *first_running(const redis_fleet *fleet)
 
 size_t fleet_owner(redis_fleet *fleet, unsigned slot)
 {
-    redisContext *context = redisConnectUnix(first_running(fleet)->socket);
+    return fleet_owner_seen_by(fleet, first_running(fleet), slot);
+}
+
+size_t fleet_owner_seen_by(const redis_fleet *fleet, const redis_server *server, unsigned slot)
+{
+    redisContext *context = redisConnectUnix(server->socket);
     redisReply *reply = redisCommand(context, "CLUSTER SLOTS");
     long long port = 0;
     for (size_t i = 0; reply != NULL && i < reply->elements; i++) {

@@ -50,6 +50,7 @@ void fleet_cut_replication(redis_fleet *fleet, size_t master);
 unsigned fleet_slot(redis_fleet *fleet, const char *key);
 /* The number of the master for a slot, as the first server that runs sees it. */
 size_t fleet_owner(redis_fleet *fleet, unsigned slot);
+size_t fleet_owner_seen_by(const redis_fleet *fleet, const redis_server *server, unsigned slot);
 /* The name of a lock (with the usual prefix) that is on that server; another one for each number. */
 const char *fleet_name_on(redis_fleet *fleet, size_t server, unsigned number, char name[32]);
 /* Begins to move a slot: from now on one server exports it and the other imports it. */
