@@ -38,6 +38,13 @@ size_t fleet_await_master(redis_fleet *fleet, size_t except);
 void fleet_await_announced(redis_fleet *fleet, size_t master);
 /* Waits until every sentinel says so. */
 void fleet_await_agreement(redis_fleet *fleet, size_t master);
+/*
+ * Waits until all sentinels name a server that says it is the master; its number. On a slow machine they may choose another
+ * one though nobody has died.
+ */
+size_t fleet_await_agreed(const redis_fleet *fleet);
+/* The same, and all others are its replicas and have all that is written to it. */
+size_t fleet_await_settled(const redis_fleet *fleet);
 /* Waits until that many replicas have what is written to the server, and it knows it. */
 void fleet_await_acknowledged(const redis_server *server, size_t replicas);
 /* Starts a killed server again, as a replica of another; returns when it has caught up. */
