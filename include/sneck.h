@@ -313,7 +313,10 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_write_lock(sneck_client *client, c
  *
  * It is held while all of them are: the loss of one is the loss of all. sneck_token is that of the first one in that
  * order, sneck_remaining_ms the shortest, sneck_lost_fd readable as soon as one is lost. A release gives all back; its
- * result is SNECK_LOST if one was lost.
+ * result is SNECK_LOST if one was lost. If one is lost before all of them are had, they are given back and asked for
+ * again; without time left for that the acquire returns SNECK_LOST. It has no asynchronous calls (SNECK_INVALID).
+ *
+ * SNECK_INVALID  no members, a wrong one, one twice, or more than SNECK_MULTI_MAX, those within members counted
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_multi_lock(sneck_lock *const members[], size_t count,
                                                          sneck_lock **lock_out, sneck_error *error);

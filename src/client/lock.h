@@ -38,8 +38,8 @@ typedef struct snk_asking {
 
 /* Arguments were checked. */
 typedef struct snk_lock_ops {
-    /* As snk_lock_check, for a handle without a client of its own. */
-    sneck_status (*check)(const sneck_lock *lock, sneck_error *error);
+    /* As snk_lock_check, or snk_lock_check_release, for a handle without a client of its own. */
+    sneck_status (*check)(const sneck_lock *lock, bool releases, sneck_error *error);
     sneck_status (*acquire)(sneck_lock *lock, const snk_asking *asking, sneck_error *error);
     /*
      * For whoever asks the store on its own, or with other locks (together.c): the handle on one entry by which the
