@@ -313,7 +313,10 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_write_lock(sneck_client *client, c
  *
  * It is held while all of them are: the loss of one is the loss of all. sneck_token is that of the first one in that
  * order, sneck_remaining_ms the shortest, sneck_lost_fd readable as soon as one is lost. A release gives all back; its
- * result is SNECK_LOST if one was lost.
+ * result is SNECK_LOST if one was lost. If one is lost before all of them are had, they are given back and asked for
+ * again; without time left for that the acquire returns SNECK_LOST. It has no asynchronous calls (SNECK_INVALID).
+ *
+ * SNECK_INVALID  no members, a wrong one, one twice, or more than SNECK_MULTI_MAX, those within members counted
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_multi_lock(sneck_lock *const members[], size_t count,
                                                          sneck_lock **lock_out, sneck_error *error);
@@ -544,10 +547,14 @@ SNECK_API void sneck_condition_free(sneck_condition *condition);
  *
  * SNECK_OK         signalled; the lock is held
  * SNECK_TIMEOUT    not signalled in time; the lock is held (taking it again may have needed longer)
- * SNECK_CANCELED   the wait was interrupted by sneck_condition_interrupt; the lock is held
+ * SNECK_CANCELED   interrupted, by sneck_condition_interrupt or by sneck_interrupt of the lock; the lock is held, unless
+ *                  the client was closed
  * SNECK_NOT_OWNER  the caller does not hold the lock
- * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  sneck_is_held says whether the lock is held; a signal that came is
- *                  the next one's
+ * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  the lock could not be given up properly, which ends the wait at
+ *                  once, or could not be taken again: sneck_is_held says whether it is held
+ *
+ * A signal that came is used up by SNECK_OK alone; otherwise it is the next one's. The lock is taken again with the lease
+ * of its handle, also after sneck_acquire_for.
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms,
                                                              sneck_error *error);

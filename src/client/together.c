@@ -107,7 +107,7 @@ static void end_try(attempt *one)
         snk_perform(&turn, NULL);
         snk_agent_account(&one->agent, one->single);
         if (one->result.status == SNECK_OK)
-            (void)snk_single_tell_levels(one->single, &one->result);
+            (void)snk_single_tell_acquired(one->single, &one->result);
     }
     leave(one);
 }
@@ -158,7 +158,7 @@ static void end_release(attempt *one)
     if (one->is_inside && one->errand.is_pending)
         one->result = one->errand.released;
     if (one->single != NULL && one->result.status == SNECK_OK)
-        (void)snk_single_tell_levels(one->single, &one->result);
+        (void)snk_single_tell_released(one->single, &one->result);
     leave(one);
 }
 

@@ -1,6 +1,7 @@
 /* Signals whose receiver cannot make use of them: they go to the next one who waits. */
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bed.h"
 #include "faulty.h"
@@ -136,12 +137,93 @@ static void test_a_signal_that_was_received_goes_to_nobody_else(void **state)
     sneck_close(other);
 }
 
+/* Whoever could not give the lock up properly is told at once: a wait would be for nothing. */
+static void expect_no_wait(listener *self, sneck_status expected)
+{
+    sneck_error error;
+    int64_t began_ms = test_now_ms();
+    EXPECT(expected, sneck_condition_wait(self->condition, TEST_PATIENCE_MS, &error));
+    assert_true(test_now_ms() - began_ms < TEST_PATIENCE_MS / 2);
+    assert_false(sneck_is_held(self->lock));
+}
+
+static void test_who_lost_the_lock_does_not_wait(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    listener self = open_listener(bed->client);
+    EXPECT(SNECK_OK, sneck_acquire(self.lock, 0, &error));
+    test_break(bed->client, "b");
+    expect_no_wait(&self, SNECK_LOST);
+    EXPECT(SNECK_NOT_OWNER, sneck_release(self.lock, &error));
+    close_listener(&self);
+}
+
+static void test_who_cannot_give_the_lock_up_does_not_wait(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    test_faulty *faulty = test_make_faulty(bed->client);
+    listener self = open_listener(bed->client);
+    EXPECT(SNECK_OK, sneck_acquire(self.lock, 0, &error));
+    test_set_fault(faulty, SNK_ASK_RELEASE, TEST_FAILS);
+    expect_no_wait(&self, SNECK_UNAVAILABLE);
+    test_set_fault(faulty, SNK_ASK_RELEASE, TEST_WORKS);
+    EXPECT(SNECK_NOT_OWNER, sneck_release(self.lock, &error));
+    EXPECT(SNECK_OK, sneck_acquire(self.lock, TEST_PATIENCE_MS, &error));
+    EXPECT(SNECK_OK, sneck_release(self.lock, &error));
+    close_listener(&self);
+}
+
+static void await_acquires(test_faulty *asked, unsigned count)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (atomic_load(&asked->calls[SNK_ASK_ACQUIRE]) < count) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
+}
+
+/* As the header says of SNECK_CANCELED: the lock is held. The signal is the next one's. */
+static void test_who_is_interrupted_while_it_takes_the_lock_again_has_it_all_the_same(void **state)
+{
+    test_bed *bed = *state;
+    needs_two_clients(bed);
+    sneck_error error;
+    sneck_client *other = test_open(bed, NULL);
+    test_faulty *asked = test_make_faulty(other);
+    listener first = open_listener(other);
+    listener second = open_listener(bed->client);
+    begin_wait(&first);
+    begin_wait(&second);
+    sneck_lock *holder = test_handle(bed->client, "b");
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    unsigned before = atomic_load(&asked->calls[SNK_ASK_ACQUIRE]);
+    EXPECT(SNECK_OK, sneck_condition_signal(second.condition, &error));
+    await_acquires(asked, before + 1); /* it was signalled, and wants the lock */
+    sneck_interrupt(first.lock);
+    await_acquires(asked, before + 2); /* once more */
+    EXPECT(SNECK_OK, sneck_release(holder, &error));
+    end_wait(&first);
+    assert_int_equal(first.result.status, SNECK_CANCELED);
+    assert_true(first.holds);
+    end_wait(&second);
+    assert_int_equal(second.result.status, SNECK_OK);
+    close_listener(&first);
+    close_listener(&second);
+    sneck_lock_free(holder);
+    sneck_close(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_signal_passes_on_when_the_lock_cannot_be_had_again),
         cmocka_unit_test(test_a_signal_passes_on_when_its_receiver_closes_before_it_has_the_lock),
         cmocka_unit_test(test_a_signal_that_was_received_goes_to_nobody_else),
+        cmocka_unit_test(test_who_lost_the_lock_does_not_wait),
+        cmocka_unit_test(test_who_cannot_give_the_lock_up_does_not_wait),
+        cmocka_unit_test(test_who_is_interrupted_while_it_takes_the_lock_again_has_it_all_the_same),
     };
     return test_run_kinds_on_stores(tests, sizeof tests / sizeof tests[0]);
 }

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "bed.h"
@@ -258,6 +259,97 @@ static void test_bad_members_are_refused(void **state)
     close_trio(&locks);
 }
 
+static void test_locks_within_locks_count_for_the_limit(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_lock *segments = NULL;
+    sneck_lock *one_more = test_mutex(bed->client, "a", NULL);
+    sneck_lock *made = NULL;
+    EXPECT(SNECK_OK, sneck_segments_all(bed->client, "hot", SNECK_MULTI_MAX, NULL, &segments, &error));
+    EXPECT(SNECK_INVALID, sneck_multi_lock((sneck_lock *const[]){ segments, one_more }, 2, &made, &error));
+    assert_null(made);
+    sneck_lock_free(one_more);
+    sneck_lock_free(segments);
+}
+
+static void never_done(void *context, sneck_status status, const sneck_error *error)
+{
+    (void)status;
+    (void)error;
+    *(bool *)context = true;
+}
+
+static void test_several_locks_have_no_asynchronous_calls(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    bool is_done = false;
+    trio locks = open_trio(bed->client);
+    EXPECT(SNECK_INVALID, sneck_acquire_async(locks.all, 0, never_done, &is_done, NULL, &error));
+    EXPECT(SNECK_INVALID, sneck_release_async(locks.all, never_done, &is_done, NULL, &error));
+    assert_false(is_done);
+    close_trio(&locks);
+}
+
+static void test_a_child_of_fork_owns_none_of_them(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    trio locks = open_trio(bed->client);
+    EXPECT(SNECK_OK, sneck_acquire(locks.all, 0, &error));
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool owns_nothing = sneck_release(locks.all, &error) == SNECK_NOT_OWNER && !sneck_is_held(locks.all) &&
+                            sneck_acquire(locks.all, 0, &error) == SNECK_INVALID;
+        close_trio(&locks);
+        _exit(owns_nothing ? 0 : 1);
+    }
+    int result = 0;
+    assert_int_equal(waitpid(pid, &result, 0), pid);
+    assert_int_equal(result, 0);
+    EXPECT(SNECK_OK, sneck_release(locks.all, &error));
+    close_trio(&locks);
+}
+
+typedef struct short_wait {
+    sneck_lock *lock;
+    int64_t lease_ms;
+    sneck_error result;
+    bool is_held;
+} short_wait;
+
+static void *wait_with_short_lease(void *argument)
+{
+    short_wait *self = argument;
+    if (sneck_acquire_for(self->lock, TEST_PATIENCE_MS, self->lease_ms, &self->result) != SNECK_OK)
+        return NULL;
+    self->is_held = sneck_is_held(self->lock);
+    (void)sneck_release(self->lock, NULL);
+    return NULL;
+}
+
+/* What came first is over by the time that the last one comes: all of them are taken anew. */
+static void test_what_is_lost_while_others_are_waited_for_is_taken_again(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    trio locks = open_trio(bed->client);
+    sneck_lock *holder = test_mutex(bed->client, "b", NULL);
+    short_wait waits = { .lock = locks.all, .lease_ms = 300 };
+    pthread_t thread;
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    assert_int_equal(sneck_event_fd(bed->client) < 0, 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_with_short_lease, &waits), 0);
+    assert_string_equal(test_await_event(bed->client, SNECK_EVENT_LOST).name, "a");
+    EXPECT(SNECK_OK, sneck_release(holder, &error));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(waits.result.status, SNECK_OK);
+    assert_true(waits.is_held);
+    sneck_lock_free(holder);
+    close_trio(&locks);
+}
+
 typedef struct pushing {
     sneck_client *client;
     bool turned;
@@ -440,6 +532,10 @@ int main(void)
         cmocka_unit_test(test_two_handles_of_one_lock_are_two_levels),
         cmocka_unit_test(test_locks_within_locks_are_taken_in_the_one_order),
         cmocka_unit_test(test_bad_members_are_refused),
+        cmocka_unit_test(test_locks_within_locks_count_for_the_limit),
+        cmocka_unit_test(test_several_locks_have_no_asynchronous_calls),
+        cmocka_unit_test(test_a_child_of_fork_owns_none_of_them),
+        cmocka_unit_test(test_what_is_lost_while_others_are_waited_for_is_taken_again),
         cmocka_unit_test(test_callers_with_another_order_do_not_wait_for_each_other),
         cmocka_unit_test(test_a_key_has_its_segment),
         cmocka_unit_test(test_all_segments_are_one_lock),
