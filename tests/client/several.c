@@ -278,6 +278,9 @@ static void expect_a_before_c(test_bed *bed, const char *first, const char *seco
 /* The store knows "lock:acb" and "lock:cb": in another process these may be names of one client. */
 static void test_the_order_is_that_of_the_names_in_the_store(void **state)
 {
+    const test_bed *bed = *state;
+    if (strncmp(bed->url, "redlock:", strlen("redlock:")) == 0)
+        test_skip("nodes of a quorum count only after a while with another prefix");
     expect_a_before_c(*state, "lock:a", "lock:c");
     expect_a_before_c(*state, "lock:c", "lock:a");
 }
