@@ -309,7 +309,7 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_write_lock(sneck_client *client, c
  * so that two callers cannot wait for each other; those that are free are asked for at once, of each store by one call,
  * and stores in parallel. A store that does not answer is waited for as long as its own limit says, and then what the
  * others gave is given back. The handles are borrowed: free them after the multi-lock, and after those who use it are
- * done.
+ * done. One lock by handles of two clients would wait for itself.
  *
  * It is held while all of them are: the loss of one is the loss of all. sneck_token is that of the first one in that
  * order, sneck_remaining_ms the shortest, sneck_lost_fd readable as soon as one is lost. A release gives all back; its
@@ -351,7 +351,8 @@ SNECK_API void sneck_lock_free(sneck_lock *lock);
  * SNECK_CANCELED     interrupted or closed
  * SNECK_LOST         the owner lost this lock and has levels of it left to release; no level was added
  * SNECK_LIMIT        the owner has 255 levels
- * SNECK_DEADLOCK     the owner has it and the handle is not reentrant
+ * SNECK_DEADLOCK     the owner has it and the handle is not reentrant; or reads and wants to write; or threads of this
+ *                    client would wait for each other in a circle, and this one came last: the message has the circle
  * SNECK_UNAVAILABLE  the store cannot be reached: it was not acquired
  * SNECK_UNKNOWN      no answer came in time; should it have been acquired, it is being released
  * SNECK_DENIED, SNECK_INVALID, SNECK_NO_MEMORY
@@ -413,7 +414,8 @@ SNECK_API int64_t sneck_remaining_ms(const sneck_lock *lock); /* until the deadl
 /*
  * A file descriptor that becomes readable at the moment the current hold of this name is lost, also when no thread of
  * this process gets to run; -1 when nothing is held by the caller. It belongs to the handle, stays valid until the
- * handle is freed and is armed anew by each call of this function. Do not read or close it.
+ * handle is freed (of a read lock that a thread owns: until the thread has given it back) and is armed anew by each call
+ * of this function. Do not read or close it.
  */
 SNECK_API int sneck_lost_fd(sneck_lock *lock);
 
@@ -483,6 +485,9 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_add(sneck_semaphore *sem
  * SNECK_UNAVAILABLE, SNECK_UNKNOWN  as of sneck_release; of a plain semaphore: not given back, or perhaps
  */
 SNECK_API sneck_status sneck_permit_release(sneck_permit *permit, sneck_error *error);
+
+/* Prolongs the permit, as sneck_extend does a hold. SNECK_INVALID for a plain one, which has no lease. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_permit_extend(sneck_permit *permit, int64_t lease_ms, sneck_error *error);
 
 /* Local answers, without I/O. A plain permit is held until it is released, and has no token. */
 SNECK_API bool sneck_permit_is_held(const sneck_permit *permit);

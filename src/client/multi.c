@@ -1,8 +1,9 @@
 /*
- * Several locks as one. They are waited for in one order, by store and name, so that two callers who want the same ones
- * cannot wait for each other. First all of them are tried at once, whatever stores they are in; if one is busy, those
+ * Several locks as one. They are waited for in one order, by store and name there, so that two callers who want the
+ * same ones cannot wait for each other. First all of them are tried at once, whatever stores they are in; if one is busy, those
  * behind it are given back, and it is waited for with only those before it held. Then the rest is tried again.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -326,6 +327,15 @@ static bool is_read_side(const sneck_lock *lock)
     return lock->entry == NULL || lock->entry->key.mode == SNK_MODE_SHARED;
 }
 
+/* By the names that the store knows: another process may have another prefix, or none, for the same ones. */
+static int compare_names(const sneck_lock *one, const sneck_lock *other)
+{
+    char names[2][SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1];
+    (void)snprintf(names[0], sizeof names[0], "%s%s", one->client->settings.prefix, snk_lock_name(one));
+    (void)snprintf(names[1], sizeof names[1], "%s%s", other->client->settings.prefix, snk_lock_name(other));
+    return strcmp(names[0], names[1]);
+}
+
 /* By store, then by name. What is of one client is together, and whoever writes may read as well, but not the other way. */
 static int compare(const void *a, const void *b)
 {
@@ -333,7 +343,7 @@ static int compare(const void *a, const void *b)
     const sneck_lock *other = *(sneck_lock *const *)b;
     int order = strcmp(one->client->store_text, other->client->store_text);
     if (order == 0)
-        order = strcmp(snk_lock_name(one), snk_lock_name(other));
+        order = compare_names(one, other);
     if (order == 0)
         order =
             ((uintptr_t)one->client > (uintptr_t)other->client) - ((uintptr_t)one->client < (uintptr_t)other->client);

@@ -43,15 +43,20 @@ static void *wait_once(void *argument)
 }
 
 /* Returns when it waits: it gives the lock up only then. */
-static void begin_wait(listener *self)
+static void begin_wait_by(listener *self, void *(*waits)(void *))
 {
     sneck_error error;
     sneck_lock *probe = test_handle(self->client, "b");
-    assert_int_equal(pthread_create(&self->thread, NULL, wait_once, self), 0);
+    assert_int_equal(pthread_create(&self->thread, NULL, waits, self), 0);
     test_await_waiting(self->client, "b/changed", 1);
     EXPECT(SNECK_OK, sneck_acquire(probe, TEST_PATIENCE_MS, &error));
     EXPECT(SNECK_OK, sneck_release(probe, &error));
     sneck_lock_free(probe);
+}
+
+static void begin_wait(listener *self)
+{
+    begin_wait_by(self, wait_once);
 }
 
 static void end_wait(listener *self)
@@ -215,6 +220,43 @@ static void test_who_is_interrupted_while_it_takes_the_lock_again_has_it_all_the
     sneck_close(other);
 }
 
+static void note_and_release(void *argument)
+{
+    listener *self = argument;
+    self->holds = sneck_is_held(self->lock);
+    (void)sneck_release(self->lock, &self->result);
+}
+
+static void *wait_until_cancelled(void *argument)
+{
+    listener *self = argument;
+    if (sneck_acquire(self->lock, TEST_PATIENCE_MS, &self->result) != SNECK_OK)
+        return NULL;
+    pthread_cleanup_push(note_and_release, self);
+    self->result.status = sneck_condition_wait(self->condition, TEST_PATIENCE_MS, NULL);
+    pthread_cleanup_pop(1);
+    return NULL;
+}
+
+/* As with pthread_cond_wait. */
+static void test_who_is_cancelled_has_the_lock_while_it_cleans_up(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    void *result = NULL;
+    listener self = open_listener(bed->client);
+    begin_wait_by(&self, wait_until_cancelled);
+    assert_int_equal(pthread_cancel(self.thread), 0);
+    assert_int_equal(pthread_join(self.thread, &result), 0);
+    assert_true(result == PTHREAD_CANCELED);
+    assert_true(self.holds);
+    assert_int_equal(self.result.status, SNECK_OK);
+    EXPECT(SNECK_OK, sneck_acquire(self.lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(self.lock, &error));
+    assert_int_equal(test_health(bed->client).waiting, 0);
+    close_listener(&self);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +265,7 @@ int main(void)
         cmocka_unit_test(test_a_signal_that_was_received_goes_to_nobody_else),
         cmocka_unit_test(test_who_lost_the_lock_does_not_wait),
         cmocka_unit_test(test_who_cannot_give_the_lock_up_does_not_wait),
+        cmocka_unit_test(test_who_is_cancelled_has_the_lock_while_it_cleans_up),
         cmocka_unit_test(test_who_is_interrupted_while_it_takes_the_lock_again_has_it_all_the_same),
     };
     return test_run_kinds_on_stores(tests, sizeof tests / sizeof tests[0]);
