@@ -4,12 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 
-/* A pause where the library asks for none: between attempts to connect, and before a name is looked up again. */
+/*
+ * Pauses between attempts to connect. The library's own is a 60th of the session, and for a server that takes the
+ * connection and says nothing it waits two thirds of the session, which is longer than callers can wait. A server does so
+ * while it starts: a greeting that comes before it serves is forgotten, and the connection stays open.
+ */
 #define PAUSE_MS 20
+#define PAUSE_MS_MAX 100
+/* Before a name is looked up again. */
 #define INIT_PAUSE_MS 1000
 /* How long what nobody waits for (an answer to a ping, the end of a connection) may stay unseen while callers drive. */
 #define STANDBY_MS 5
@@ -28,6 +35,8 @@ static void on_session(snk_zk_link *link, zhandle_t *handle, int state)
         link->session_id = id;
         link->session_ns = zoo_recv_timeout(handle) * SNK_NS_PER_MS;
         link->announce = true;
+        link->pause_ms = 0;
+        link->dial_limit_ns = link->greeting_ns;
     }
     if (state == ZOO_EXPIRED_SESSION_STATE)
         link->expired = true;
@@ -129,6 +138,28 @@ void snk_zk_unlock_and_wake(snk_zk_link *link)
     snk_zk_flights_wake(landed);
 }
 
+static int next_pause_ms(snk_zk_link *link)
+{
+    int pause_ms = link->pause_ms * 2;
+    link->pause_ms = pause_ms < PAUSE_MS ? PAUSE_MS : pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause_ms;
+    return link->pause_ms;
+}
+
+/* How long a server that is being connected to may still take; one that took too long is given up, for the next one. */
+static int64_t dial_left_ns(snk_zk_link *link, int fd)
+{
+    int64_t now_ns = snk_now_ns();
+    if (link->dialed_at_ns == 0)
+        link->dialed_at_ns = now_ns;
+    int64_t left_ns = link->dialed_at_ns + link->dial_limit_ns - now_ns;
+    if (left_ns > 0)
+        return left_ns;
+    (void)shutdown(fd, SHUT_RDWR); /* which the library finds as soon as it reads */
+    if (link->dial_limit_ns < link->session_ms * SNK_NS_PER_MS)
+        link->dial_limit_ns += link->greeting_ns;
+    return 0;
+}
+
 /* What to wait for next, and how long; -1: no socket. */
 static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out)
 {
@@ -145,8 +176,14 @@ static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out
     *timeout_ms_out = (int)(time.tv_sec * 1000 + time.tv_usec / 1000);
     if (rc != ZOK || fd < 0) {
         fd = -1;
-        if (*timeout_ms_out < PAUSE_MS)
-            *timeout_ms_out = PAUSE_MS;
+        *timeout_ms_out = next_pause_ms(link);
+    }
+    if (fd < 0 || link->connected) {
+        link->dialed_at_ns = 0;
+    } else {
+        int64_t left_ms = (dial_left_ns(link, fd) + SNK_NS_PER_MS - 1) / SNK_NS_PER_MS;
+        if (left_ms < *timeout_ms_out)
+            *timeout_ms_out = (int)left_ms;
     }
     *events_out = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) | (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
     atomic_store(&link->socket, fd);
@@ -158,8 +195,10 @@ static void process_locked(snk_zk_link *link, short events)
     int happened =
         (events & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) | (events & POLLOUT ? ZOOKEEPER_WRITE : 0);
     enter_library();
-    (void)zookeeper_process(link->handle, happened);
+    int rc = zookeeper_process(link->handle, happened);
     leave_library();
+    if (rc != ZOK && rc != ZNOTHING)
+        link->dialed_at_ns = 0; /* that server is given up */
 }
 
 void snk_zk_drive_locked(snk_zk_link *link)

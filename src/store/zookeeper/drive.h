@@ -19,6 +19,7 @@ struct snk_zk_link {
     char *hosts; /* owned */
     char *login; /* owned; NULL: none */
     int session_ms;
+    int64_t greeting_ns; /* how long a server may take to accept a connection and to greet, at first */
     snk_zk_listener listener;
     pthread_t thread;
     int wake_fd;
@@ -33,6 +34,9 @@ struct snk_zk_link {
     bool expired; /* the handle is of no use any more */
     bool denied;
     bool closing;
+    int pause_ms;          /* before the next attempt to connect; grows with each */
+    int64_t dialed_at_ns;  /* since when a server is being connected to; 0: none is */
+    int64_t dial_limit_ns; /* how long that may take; grows with each that took too long */
     bool announce;         /* a connection is to be announced */
     bool stands_by;        /* the link's thread is away from the socket */
     bool caller_drives;    /* ... and the caller of a trip is there instead */

@@ -11,6 +11,10 @@
 #include "base/error.h"
 #include "store/zookeeper/drive.h"
 
+/* A server that is busy is not dead; and one that has not answered by then is asked once more before callers give up. */
+#define GREETING_NS_MIN (SNK_NS_PER_S / 4)
+#define GREETING_NS_MAX SNK_NS_PER_S
+
 /* ---- The link's thread ---- */
 
 /* Says what happened; the mutex is given back meanwhile. */
@@ -104,6 +108,13 @@ static void free_link(snk_zk_link *link)
     free(link);
 }
 
+static int64_t greeting_ns(int64_t timeout_ns)
+{
+    if (timeout_ns / 3 > GREETING_NS_MAX)
+        return GREETING_NS_MAX;
+    return timeout_ns / 3 > GREETING_NS_MIN ? timeout_ns / 3 : GREETING_NS_MIN;
+}
+
 sneck_status snk_zk_link_open(const snk_zk_config *config, snk_zk_link **link_out, sneck_error *error)
 {
     *link_out = NULL;
@@ -114,6 +125,8 @@ sneck_status snk_zk_link_open(const snk_zk_config *config, snk_zk_link **link_ou
     link->hosts = strdup(config->hosts);
     link->login = config->login == NULL ? NULL : strdup(config->login);
     link->session_ms = config->session_ms;
+    link->greeting_ns = greeting_ns(config->timeout_ns);
+    link->dial_limit_ns = link->greeting_ns;
     link->listener = config->listener;
     atomic_store(&link->socket, -1);
     link->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -92,6 +92,7 @@ typedef struct snk_zk_config {
     const char *hosts;        /* h1:p1,h2:p2 */
     const char *login;        /* "user:password", or NULL: nodes are open to all */
     int session_ms;           /* asked for */
+    int64_t timeout_ns;       /* how long callers wait for a connection */
     snk_zk_listener listener; /* but for is_waiting called on the link's thread with nothing locked */
 } snk_zk_config;
 

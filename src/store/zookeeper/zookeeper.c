@@ -312,6 +312,7 @@ static sneck_status start(snk_zk_store *store, const snk_zk_options *options, sn
         .hosts = options->hosts,
         .login = options->login[0] == '\0' ? NULL : options->login,
         .session_ms = options->session_ms,
+        .timeout_ns = options->timeout_ns,
         .listener = { .watched = on_watched,
                       .connected = on_connected,
                       .expired = on_expired,
