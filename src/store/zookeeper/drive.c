@@ -27,8 +27,13 @@ static void on_session(snk_zk_link *link, zhandle_t *handle, int state)
 {
     if (handle != link->handle && link->handle != NULL)
         return;
+    if (link->connected && state != ZOO_CONNECTED_STATE) {
+        link->announce_loss = link->announce_loss || !link->announce;
+        link->announce = false; /* what nobody has heard of need not be taken back */
+    }
     link->connected = state == ZOO_CONNECTED_STATE;
     if (state == ZOO_CONNECTED_STATE) {
+        link->connects++;
         int64_t id = zoo_client_id(handle)->client_id;
         if (id != link->session_id)
             link->session++;
@@ -138,6 +143,11 @@ void snk_zk_unlock_and_wake(snk_zk_link *link)
     snk_zk_flights_wake(landed);
 }
 
+static void count_failure(snk_zk_link *link, int rc)
+{
+    link->failures += rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSYSTEMERROR;
+}
+
 static int next_pause_ms(snk_zk_link *link)
 {
     int pause_ms = link->pause_ms * 2;
@@ -174,6 +184,7 @@ static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out
     int rc = zookeeper_interest(link->handle, &fd, &interest, &time);
     leave_library();
     *timeout_ms_out = (int)(time.tv_sec * 1000 + time.tv_usec / 1000);
+    count_failure(link, rc);
     if (rc != ZOK || fd < 0) {
         fd = -1;
         *timeout_ms_out = next_pause_ms(link);
@@ -197,8 +208,19 @@ static void process_locked(snk_zk_link *link, short events)
     enter_library();
     int rc = zookeeper_process(link->handle, happened);
     leave_library();
+    count_failure(link, rc);
     if (rc != ZOK && rc != ZNOTHING)
         link->dialed_at_ns = 0; /* that server is given up */
+}
+
+/*
+ * The library learns of it at once, by reading: if it were to learn of it by sending, it would forget to say so to those
+ * whose requests are under way.
+ */
+void snk_zk_hang_up_locked(snk_zk_link *link)
+{
+    (void)shutdown(atomic_load(&link->socket), SHUT_RDWR);
+    process_locked(link, POLLIN);
 }
 
 void snk_zk_drive_locked(snk_zk_link *link)
@@ -223,8 +245,8 @@ void snk_zk_drive_locked(snk_zk_link *link)
 /* Whether there is something that only the link's thread does. */
 static bool needs_thread_locked(const snk_zk_link *link)
 {
-    return link->flights.under_way > 0 || link->fired_count > 0 || link->announce || link->expired ||
-           !link->connected || link->listener.is_waiting(link->listener.context);
+    return link->flights.under_way > 0 || link->fired_count > 0 || link->announce || link->announce_loss ||
+           link->expired || !link->connected || link->listener.is_waiting(link->listener.context);
 }
 
 void snk_zk_drive_for_locked(snk_zk_link *link, const snk_zk_flight *flight)

@@ -23,15 +23,19 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
     char **fired = link->fired;
     size_t count = link->fired_count;
     bool connected = link->announce;
+    bool lost = link->announce_loss;
     link->fired = NULL;
     link->fired_count = 0;
     link->fired_room = 0;
     link->announce = false;
-    if (count == 0 && !connected && ended == 0) {
+    link->announce_loss = false;
+    if (count == 0 && !connected && !lost && ended == 0) {
         free(fired);
         return;
     }
     snk_zk_unlock_and_wake(link);
+    if (lost)
+        link->listener.lost(link->listener.context);
     if (ended != 0)
         link->listener.expired(link->listener.context, ended);
     for (size_t i = 0; i < count; i++) {
@@ -194,6 +198,27 @@ int64_t snk_zk_session_id(snk_zk_link *link, uint64_t session)
     int64_t id = session == link->session ? link->session_id : 0;
     (void)pthread_mutex_unlock(&link->mutex);
     return id;
+}
+
+void snk_zk_link_describe(snk_zk_link *link, snk_store_state *state_out)
+{
+    (void)pthread_mutex_lock(&link->mutex);
+    *state_out = (snk_store_state){
+        .connected = link->connected,
+        .connects = link->connects,
+        .failures = link->failures,
+        .in_flight = link->flights.under_way,
+    };
+    (void)pthread_mutex_unlock(&link->mutex);
+}
+
+void snk_zk_link_reconnect(snk_zk_link *link)
+{
+    (void)pthread_mutex_lock(&link->mutex);
+    if (link->connected)
+        snk_zk_hang_up_locked(link);
+    snk_zk_unlock_and_wake(link);
+    (void)eventfd_write(link->wake_fd, 1);
 }
 
 const char *snk_zk_trouble(snk_zk_link *link)
