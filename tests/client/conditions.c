@@ -64,6 +64,17 @@ static void end_wait(listener *self)
     assert_int_equal(pthread_join(self->thread, NULL), 0);
 }
 
+/* Both wait, and then the lock is held by neither; the second one's client holds it. */
+static sneck_lock *begin_both_and_hold(listener *first, listener *second)
+{
+    sneck_error error;
+    begin_wait(first);
+    begin_wait(second);
+    sneck_lock *holder = test_handle(second->client, "b");
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    return holder;
+}
+
 static void needs_two_clients(const test_bed *bed)
 {
     if (strcmp(bed->url, "memory:") == 0)
@@ -102,10 +113,7 @@ static void test_a_signal_passes_on_when_its_receiver_closes_before_it_has_the_l
     sneck_client *other = test_open(bed, NULL);
     listener first = open_listener(other);
     listener second = open_listener(bed->client);
-    begin_wait(&first);
-    begin_wait(&second);
-    sneck_lock *holder = test_handle(bed->client, "b");
-    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    sneck_lock *holder = begin_both_and_hold(&first, &second);
     EXPECT(SNECK_OK, sneck_condition_signal(second.condition, &error));
     test_await_waiting(other, "b", 1); /* it was signalled, and wants the lock */
     sneck_close(other);
@@ -199,10 +207,7 @@ static void test_who_is_interrupted_while_it_takes_the_lock_again_has_it_all_the
     test_faulty *asked = test_make_faulty(other);
     listener first = open_listener(other);
     listener second = open_listener(bed->client);
-    begin_wait(&first);
-    begin_wait(&second);
-    sneck_lock *holder = test_handle(bed->client, "b");
-    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    sneck_lock *holder = begin_both_and_hold(&first, &second);
     unsigned before = atomic_load(&asked->calls[SNK_ASK_ACQUIRE]);
     EXPECT(SNECK_OK, sneck_condition_signal(second.condition, &error));
     await_acquires(asked, before + 1); /* it was signalled, and wants the lock */
