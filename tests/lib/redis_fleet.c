@@ -1,5 +1,7 @@
 #include "redis_fleet.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,11 +31,35 @@ static size_t add_reply(const redisReply *reply, char text[TEXT_SIZE], size_t le
     return length < TEXT_SIZE ? length : TEXT_SIZE - 1;
 }
 
+/*
+ * A server that a sentinel makes the master, or a replica, closes all connections, perhaps between our connecting and our
+ * writing. hiredis then raises SIGPIPE; that is kept from this thread, and from no other.
+ */
+static void hold_signal(sigset_t *before)
+{
+    sigset_t broken;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &broken, before);
+}
+
+static void drop_signal(const sigset_t *before)
+{
+    sigset_t broken;
+    struct timespec now = { 0 };
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    (void)sigtimedwait(&broken, NULL, &now);
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 /* False when the server is not there, or answers with an error. */
 static bool ask(const redis_server *server, const char *command, char text[TEXT_SIZE])
 {
     text[0] = '\0';
     struct timeval patience = { .tv_sec = 10 };
+    sigset_t before;
+    hold_signal(&before);
     redisContext *context = redisConnectUnixWithTimeout(server->socket, patience);
     redisReply *reply = NULL;
     if (context != NULL && context->err == 0) {
@@ -49,6 +75,7 @@ static bool ask(const redis_server *server, const char *command, char text[TEXT_
         freeReplyObject(reply);
     if (context != NULL)
         redisFree(context);
+    drop_signal(&before);
     return fine;
 }
 
@@ -107,12 +134,11 @@ static void await_caught_up(const redis_server *replica)
     fleet_await(replica, "master_link_status:up", "INFO replication");
 }
 
-/*
- * One try, in one write: whoever is told by a sentinel to be another's replica, or the master, closes all connections, and
- * then there is no answer.
- */
+/* One try; there may be no answer. */
 static bool is_acknowledged(const redis_server *server, size_t replicas)
 {
+    sigset_t before;
+    hold_signal(&before);
     redisContext *context = redisConnectUnix(server->socket);
     void *written = NULL;
     void *counted = NULL;
@@ -128,6 +154,7 @@ static bool is_acknowledged(const redis_server *server, size_t replicas)
     freeReplyObject(counted);
     if (context != NULL)
         redisFree(context);
+    drop_signal(&before);
     return known;
 }
 
