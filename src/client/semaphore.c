@@ -272,6 +272,15 @@ sneck_status sneck_permit_release(sneck_permit *permit, sneck_error *error)
     return status;
 }
 
+sneck_status sneck_permit_extend(sneck_permit *permit, int64_t lease_ms, sneck_error *error)
+{
+    if (permit == NULL)
+        return snk_fail(error, SNECK_INVALID, 0, "the permit is NULL: have it from sneck_semaphore_acquire first");
+    if (permit->claim == NULL)
+        return snk_fail(error, SNECK_INVALID, 0, "a permit of a plain semaphore has no lease to prolong");
+    return sneck_extend(permit->claim, lease_ms, error);
+}
+
 bool sneck_permit_is_held(const sneck_permit *permit)
 {
     return permit != NULL && (permit->claim == NULL || sneck_is_held(permit->claim));

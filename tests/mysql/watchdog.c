@@ -4,7 +4,7 @@
 #include "bed.h"
 #include "mysql_bed.h"
 #include "proxy.h"
-#include "sql_link.h"
+#include "watched_link.h"
 
 static void test_a_half_open_connection_is_made_anew(void **state)
 {

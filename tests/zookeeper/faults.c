@@ -11,6 +11,9 @@
 #include "proxy.h"
 #include "zookeeper_bed.h"
 
+/* How soon a server that has just begun greets its clients is not the question here. */
+#define PATIENT "timeout=30s"
+
 /* ---- The server dies and comes back ---- */
 
 static void test_a_hold_survives_a_restart(void **state)
@@ -18,8 +21,8 @@ static void test_a_hold_survives_a_restart(void **state)
     (void)state;
     sneck_error error;
     zookeeper_server *server = zookeeper_bed_server();
-    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 30000);
-    zookeeper_scene other = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 30000);
+    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, PATIENT), 30000);
+    zookeeper_scene other = zookeeper_scene_open(zookeeper_bed_url(server->port, PATIENT), 30000);
     EXPECT(SNECK_OK, sneck_acquire(made.lock, 0, &error));
     uint64_t token = sneck_token(made.lock);
     assert_true(zookeeper_server_restart(server));
@@ -49,8 +52,8 @@ static void test_a_waiter_is_served_after_a_restart(void **state)
     (void)state;
     sneck_error error;
     zookeeper_server *server = zookeeper_bed_server();
-    zookeeper_scene holder = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
-    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    zookeeper_scene holder = zookeeper_scene_open(zookeeper_bed_url(server->port, PATIENT), 20000);
+    zookeeper_scene made = zookeeper_scene_open(zookeeper_bed_url(server->port, PATIENT), 20000);
     EXPECT(SNECK_OK, sneck_acquire(holder.lock, 0, &error));
     uint64_t token = sneck_token(holder.lock);
     waiting self = { .made = &made };

@@ -4,12 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include "base/array.h"
 #include "base/clock.h"
 
-/* A pause where the library asks for none: between attempts to connect, and before a name is looked up again. */
+/*
+ * Pauses between attempts to connect. The library's own is a 60th of the session, and for a server that takes the
+ * connection and says nothing it waits two thirds of the session, which is longer than callers can wait. A server does so
+ * while it starts: a greeting that comes before it serves is forgotten, and the connection stays open.
+ */
 #define PAUSE_MS 20
+#define PAUSE_MS_MAX 100
+/* Before a name is looked up again. */
 #define INIT_PAUSE_MS 1000
 /* How long what nobody waits for (an answer to a ping, the end of a connection) may stay unseen while callers drive. */
 #define STANDBY_MS 5
@@ -20,14 +27,21 @@ static void on_session(snk_zk_link *link, zhandle_t *handle, int state)
 {
     if (handle != link->handle && link->handle != NULL)
         return;
+    if (link->connected && state != ZOO_CONNECTED_STATE) {
+        link->announce_loss = link->announce_loss || !link->announce;
+        link->announce = false; /* what nobody has heard of need not be taken back */
+    }
     link->connected = state == ZOO_CONNECTED_STATE;
     if (state == ZOO_CONNECTED_STATE) {
+        link->connects++;
         int64_t id = zoo_client_id(handle)->client_id;
         if (id != link->session_id)
             link->session++;
         link->session_id = id;
         link->session_ns = zoo_recv_timeout(handle) * SNK_NS_PER_MS;
         link->announce = true;
+        link->pause_ms = 0;
+        link->dial_limit_ns = link->greeting_ns;
     }
     if (state == ZOO_EXPIRED_SESSION_STATE)
         link->expired = true;
@@ -129,6 +143,33 @@ void snk_zk_unlock_and_wake(snk_zk_link *link)
     snk_zk_flights_wake(landed);
 }
 
+static void count_failure(snk_zk_link *link, int rc)
+{
+    link->failures += rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSYSTEMERROR;
+}
+
+static int next_pause_ms(snk_zk_link *link)
+{
+    int pause_ms = link->pause_ms * 2;
+    link->pause_ms = pause_ms < PAUSE_MS ? PAUSE_MS : pause_ms > PAUSE_MS_MAX ? PAUSE_MS_MAX : pause_ms;
+    return link->pause_ms;
+}
+
+/* How long a server that is being connected to may still take; one that took too long is given up, for the next one. */
+static int64_t dial_left_ns(snk_zk_link *link, int fd)
+{
+    int64_t now_ns = snk_now_ns();
+    if (link->dialed_at_ns == 0)
+        link->dialed_at_ns = now_ns;
+    int64_t left_ns = link->dialed_at_ns + link->dial_limit_ns - now_ns;
+    if (left_ns > 0)
+        return left_ns;
+    (void)shutdown(fd, SHUT_RDWR); /* which the library finds as soon as it reads */
+    if (link->dial_limit_ns < link->session_ms * SNK_NS_PER_MS)
+        link->dial_limit_ns += link->greeting_ns;
+    return 0;
+}
+
 /* What to wait for next, and how long; -1: no socket. */
 static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out)
 {
@@ -143,10 +184,17 @@ static int plan_locked(snk_zk_link *link, short *events_out, int *timeout_ms_out
     int rc = zookeeper_interest(link->handle, &fd, &interest, &time);
     leave_library();
     *timeout_ms_out = (int)(time.tv_sec * 1000 + time.tv_usec / 1000);
+    count_failure(link, rc);
     if (rc != ZOK || fd < 0) {
         fd = -1;
-        if (*timeout_ms_out < PAUSE_MS)
-            *timeout_ms_out = PAUSE_MS;
+        *timeout_ms_out = next_pause_ms(link);
+    }
+    if (fd < 0 || link->connected) {
+        link->dialed_at_ns = 0;
+    } else {
+        int64_t left_ms = (dial_left_ns(link, fd) + SNK_NS_PER_MS - 1) / SNK_NS_PER_MS;
+        if (left_ms < *timeout_ms_out)
+            *timeout_ms_out = (int)left_ms;
     }
     *events_out = (short)((interest & ZOOKEEPER_READ ? POLLIN : 0) | (interest & ZOOKEEPER_WRITE ? POLLOUT : 0));
     atomic_store(&link->socket, fd);
@@ -158,8 +206,21 @@ static void process_locked(snk_zk_link *link, short events)
     int happened =
         (events & (POLLIN | POLLHUP | POLLERR) ? ZOOKEEPER_READ : 0) | (events & POLLOUT ? ZOOKEEPER_WRITE : 0);
     enter_library();
-    (void)zookeeper_process(link->handle, happened);
+    int rc = zookeeper_process(link->handle, happened);
     leave_library();
+    count_failure(link, rc);
+    if (rc != ZOK && rc != ZNOTHING)
+        link->dialed_at_ns = 0; /* that server is given up */
+}
+
+/*
+ * The library learns of it at once, by reading: if it were to learn of it by sending, it would forget to say so to those
+ * whose requests are under way.
+ */
+void snk_zk_hang_up_locked(snk_zk_link *link)
+{
+    (void)shutdown(atomic_load(&link->socket), SHUT_RDWR);
+    process_locked(link, POLLIN);
 }
 
 void snk_zk_drive_locked(snk_zk_link *link)
@@ -184,8 +245,8 @@ void snk_zk_drive_locked(snk_zk_link *link)
 /* Whether there is something that only the link's thread does. */
 static bool needs_thread_locked(const snk_zk_link *link)
 {
-    return link->flights.under_way > 0 || link->fired_count > 0 || link->announce || link->expired ||
-           !link->connected || link->listener.is_waiting(link->listener.context);
+    return link->flights.under_way > 0 || link->fired_count > 0 || link->announce || link->announce_loss ||
+           link->expired || !link->connected || link->listener.is_waiting(link->listener.context);
 }
 
 void snk_zk_drive_for_locked(snk_zk_link *link, const snk_zk_flight *flight)

@@ -19,6 +19,7 @@ struct snk_zk_link {
     char *hosts; /* owned */
     char *login; /* owned; NULL: none */
     int session_ms;
+    int64_t greeting_ns; /* how long a server may take to accept a connection and to greet, at first */
     snk_zk_listener listener;
     pthread_t thread;
     int wake_fd;
@@ -33,7 +34,13 @@ struct snk_zk_link {
     bool expired; /* the handle is of no use any more */
     bool denied;
     bool closing;
+    int pause_ms;          /* before the next attempt to connect; grows with each */
+    int64_t dialed_at_ns;  /* since when a server is being connected to; 0: none is */
+    int64_t dial_limit_ns; /* how long that may take; grows with each that took too long */
+    uint64_t connects;     /* so far */
+    uint64_t failures;     /* connections that were lost, and attempts that failed */
     bool announce;         /* a connection is to be announced */
+    bool announce_loss;    /* ... and before it, that the one before was lost */
     bool stands_by;        /* the link's thread is away from the socket */
     bool caller_drives;    /* ... and the caller of a trip is there instead */
     bool was_alone;        /* the last trip that left found no other under way */
@@ -54,6 +61,9 @@ void snk_zk_session_end_locked(snk_zk_link *link);
 
 /* Gives the mutex back, and wakes those whose answers came meanwhile. */
 void snk_zk_unlock_and_wake(snk_zk_link *link);
+
+/* Gives up the connection that there is; every trip under way is cut. */
+void snk_zk_hang_up_locked(snk_zk_link *link);
 
 /* Waits until there is something to receive or to send, and does it; the mutex is given back meanwhile. */
 void snk_zk_drive_locked(snk_zk_link *link);

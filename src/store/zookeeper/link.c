@@ -11,6 +11,10 @@
 #include "base/error.h"
 #include "store/zookeeper/drive.h"
 
+/* A server that is busy is not dead; and one that has not answered by then is asked once more before callers give up. */
+#define GREETING_NS_MIN (SNK_NS_PER_S / 4)
+#define GREETING_NS_MAX SNK_NS_PER_S
+
 /* ---- The link's thread ---- */
 
 /* Says what happened; the mutex is given back meanwhile. */
@@ -19,15 +23,19 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
     char **fired = link->fired;
     size_t count = link->fired_count;
     bool connected = link->announce;
+    bool lost = link->announce_loss;
     link->fired = NULL;
     link->fired_count = 0;
     link->fired_room = 0;
     link->announce = false;
-    if (count == 0 && !connected && ended == 0) {
+    link->announce_loss = false;
+    if (count == 0 && !connected && !lost && ended == 0) {
         free(fired);
         return;
     }
     snk_zk_unlock_and_wake(link);
+    if (lost)
+        link->listener.lost(link->listener.context);
     if (ended != 0)
         link->listener.expired(link->listener.context, ended);
     for (size_t i = 0; i < count; i++) {
@@ -104,6 +112,13 @@ static void free_link(snk_zk_link *link)
     free(link);
 }
 
+static int64_t greeting_ns(int64_t timeout_ns)
+{
+    if (timeout_ns / 3 > GREETING_NS_MAX)
+        return GREETING_NS_MAX;
+    return timeout_ns / 3 > GREETING_NS_MIN ? timeout_ns / 3 : GREETING_NS_MIN;
+}
+
 sneck_status snk_zk_link_open(const snk_zk_config *config, snk_zk_link **link_out, sneck_error *error)
 {
     *link_out = NULL;
@@ -114,6 +129,8 @@ sneck_status snk_zk_link_open(const snk_zk_config *config, snk_zk_link **link_ou
     link->hosts = strdup(config->hosts);
     link->login = config->login == NULL ? NULL : strdup(config->login);
     link->session_ms = config->session_ms;
+    link->greeting_ns = greeting_ns(config->timeout_ns);
+    link->dial_limit_ns = link->greeting_ns;
     link->listener = config->listener;
     atomic_store(&link->socket, -1);
     link->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -181,6 +198,27 @@ int64_t snk_zk_session_id(snk_zk_link *link, uint64_t session)
     int64_t id = session == link->session ? link->session_id : 0;
     (void)pthread_mutex_unlock(&link->mutex);
     return id;
+}
+
+void snk_zk_link_describe(snk_zk_link *link, snk_store_state *state_out)
+{
+    (void)pthread_mutex_lock(&link->mutex);
+    *state_out = (snk_store_state){
+        .connected = link->connected,
+        .connects = link->connects,
+        .failures = link->failures,
+        .in_flight = link->flights.under_way,
+    };
+    (void)pthread_mutex_unlock(&link->mutex);
+}
+
+void snk_zk_link_reconnect(snk_zk_link *link)
+{
+    (void)pthread_mutex_lock(&link->mutex);
+    if (link->connected)
+        snk_zk_hang_up_locked(link);
+    snk_zk_unlock_and_wake(link);
+    (void)eventfd_write(link->wake_fd, 1);
 }
 
 const char *snk_zk_trouble(snk_zk_link *link)

@@ -19,6 +19,7 @@
 #include <zookeeper/zookeeper.h>
 
 #include "sneck.h"
+#include "store/store.h"
 
 #define SNK_ZK_TRIP_MAX 64
 
@@ -82,6 +83,7 @@ typedef struct snk_zk_back {
 
 typedef struct snk_zk_listener {
     void (*watched)(void *context, const char *path);
+    void (*lost)(void *context);      /* the connection; the session may go on */
     void (*connected)(void *context); /* again: what was said meanwhile may have been missed */
     void (*expired)(void *context, uint64_t session);
     bool (*is_waiting)(void *context); /* for a watch to fire; called on any thread, and locks nothing */
@@ -92,6 +94,7 @@ typedef struct snk_zk_config {
     const char *hosts;        /* h1:p1,h2:p2 */
     const char *login;        /* "user:password", or NULL: nodes are open to all */
     int session_ms;           /* asked for */
+    int64_t timeout_ns;       /* how long callers wait for a connection */
     snk_zk_listener listener; /* but for is_waiting called on the link's thread with nothing locked */
 } snk_zk_config;
 
@@ -117,6 +120,10 @@ void snk_zk_touch(snk_zk_link *link);
 int64_t snk_zk_session_ns(snk_zk_link *link);
 /* The server's number of a session of ours; 0 when it is not the present one. */
 int64_t snk_zk_session_id(snk_zk_link *link, uint64_t session);
+/* What is known of the connection. */
+void snk_zk_link_describe(snk_zk_link *link, snk_store_state *state_out);
+/* Gives the connection up; the session goes on with another one. */
+void snk_zk_link_reconnect(snk_zk_link *link);
 /* Why there is no connection, for messages. */
 const char *snk_zk_trouble(snk_zk_link *link);
 

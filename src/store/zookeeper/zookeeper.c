@@ -177,10 +177,24 @@ static bool waits(void *context, snk_zk_claim *claim)
     return !claim->held && !claim->gone;
 }
 
+static void tell_link(snk_zk_store *store, bool is_up, const char *why)
+{
+    store->is_lost = !is_up;
+    if (store->tell_link != NULL)
+        store->tell_link(store->tell_link_context, is_up, why);
+}
+
+static void on_lost(void *context)
+{
+    tell_link(context, false, "the connection to ZooKeeper was lost");
+}
+
 /* Whatever was said while there was no connection may have been missed. */
 static void on_connected(void *context)
 {
     snk_zk_store *store = context;
+    if (store->is_lost)
+        tell_link(store, true, "");
     (void)pthread_mutex_lock(&store->table.mutex);
     size_t room = store->table.count;
     (void)pthread_mutex_unlock(&store->table.mutex);
@@ -251,6 +265,9 @@ static const snk_store_ops zookeeper_ops = {
     .break_hold = snk_zk_break,
     .tally = snk_zk_tally,
     .version = snk_zk_version,
+    .probe = snk_zk_probe,
+    .describe = snk_zk_describe,
+    .reconnect = snk_zk_reconnect,
     .close = close_store,
     .abandon = abandon,
 };
@@ -293,6 +310,8 @@ static snk_zk_store *new_store(const snk_store_config *config, const snk_zk_opti
     store->bell.news_context = config->news_context;
     store->log = config->log;
     store->log_context = config->log_context;
+    store->tell_link = config->link;
+    store->tell_link_context = config->link_context;
     return store;
 }
 
@@ -312,7 +331,9 @@ static sneck_status start(snk_zk_store *store, const snk_zk_options *options, sn
         .hosts = options->hosts,
         .login = options->login[0] == '\0' ? NULL : options->login,
         .session_ms = options->session_ms,
+        .timeout_ns = options->timeout_ns,
         .listener = { .watched = on_watched,
+                      .lost = on_lost,
                       .connected = on_connected,
                       .expired = on_expired,
                       .is_waiting = is_waiting,

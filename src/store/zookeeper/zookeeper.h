@@ -27,7 +27,11 @@ typedef struct snk_zk_store {
     int64_t timeout_ns;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
+    snk_link_fn tell_link; /* may be NULL */
+    void *tell_link_context;
     snk_zk_link *link; /* owned */
+
+    bool is_lost; /* the connection, and it was told; the link's thread alone looks */
 
     snk_zk_table table;
     snk_bell bell;
@@ -84,6 +88,11 @@ void snk_zk_log_show(const char *text, snk_view *view);
 sneck_status snk_zk_inspect(snk_store *base, const char *name, snk_view *view, sneck_error *error);
 sneck_status snk_zk_list(snk_store *base, const char *pattern, snk_view_fn callback, void *context, sneck_error *error);
 sneck_status snk_zk_break(snk_store *base, const char *name, uint64_t token, const char *reason, sneck_error *error);
+
+/* probe.c */
+sneck_status snk_zk_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
+void snk_zk_describe(snk_store *base, snk_store_state *state_out);
+void snk_zk_reconnect(snk_store *base);
 
 /* counts.c */
 sneck_status snk_zk_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);

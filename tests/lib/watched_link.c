@@ -1,4 +1,4 @@
-#include "sql_link.h"
+#include "watched_link.h"
 
 #include <unistd.h>
 

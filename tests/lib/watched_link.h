@@ -1,6 +1,6 @@
-/* What the watchdog finds out about the connections of a SQL store; the same for each of them. */
-#ifndef SNK_TEST_SQL_LINK_H
-#define SNK_TEST_SQL_LINK_H
+/* What the watchdog finds out about the connections of a store; the same for each that has some. */
+#ifndef SNK_TEST_WATCHED_LINK_H
+#define SNK_TEST_WATCHED_LINK_H
 
 #include "proxy.h"
 
