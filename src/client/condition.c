@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/name.h"
 #include "client/perform.h"
+#include "client/retirement.h"
 #include "client/tally.h"
 #include "client/wait.h"
 
@@ -189,7 +190,7 @@ sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms, s
     status = take_lock_again(&self, status, error);
     /* Used up only now, with the lock in hand: else it goes to somebody else. */
     if (status == SNECK_OK)
-        snk_claim_retire(self.claim);
+        snk_retirement_drop(snk_retirement_begin(self.claim));
     else
         sneck_lock_free(self.claim);
     return status;

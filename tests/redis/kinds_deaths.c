@@ -238,6 +238,49 @@ static void test_permits_of_the_killed_come_back(void **state)
     (void)munmap(shared, sizeof *shared);
 }
 
+static sneck_semaphore *open_plain(sneck_client *client)
+{
+    sneck_error error;
+    sneck_semaphore *semaphore = NULL;
+    sneck_semaphore_options options = SNECK_SEMAPHORE_OPTIONS_INIT;
+    options.leased = false;
+    return sneck_semaphore_open(client, "a", &options, &semaphore, &error) == SNECK_OK ? semaphore : NULL;
+}
+
+static int use_one_and_die(void *context)
+{
+    sneck_error error;
+    sneck_permit *permit = NULL;
+    sneck_client *client = open_client(context, &error);
+    CHECK(client != NULL);
+    CHECK(sneck_semaphore_acquire(open_plain(client), 1, 0, &permit, &error) == SNECK_OK);
+    CHECK(sneck_permit_release(permit, &error) == SNECK_OK);
+    (void)raise(SIGKILL);
+    return 0;
+}
+
+/* The claim by which a plain permit was taken may have a lease left; that must not bring the permit back once more. */
+static void test_a_plain_permit_comes_back_once_though_its_holder_dies_at_once(void **state)
+{
+    redis_bed *bed = *state;
+    sneck_error error;
+    job self = { .shared = NULL };
+    int64_t left = 0;
+    (void)snprintf(self.url, sizeof self.url, "%s", redis_bed_url(bed, NULL));
+    sneck_client *client = redis_bed_open(bed, NULL, NULL);
+    sneck_semaphore *semaphore = open_plain(client);
+    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, PERMITS, &error));
+    for (unsigned i = 0; i < test_scaled(200); i++) {
+        test_child child = test_child_start(use_one_and_die, &self);
+        assert_int_equal(test_child_join(&child), -1);
+    }
+    redis_bed_await(bed, "EXISTS lock:a", 0);
+    EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
+    assert_int_equal(left, PERMITS);
+    sneck_semaphore_free(semaphore);
+    sneck_close(client);
+}
+
 /* ---- The dead in a fair queue ---- */
 
 static sneck_lock *open_fair(sneck_client *client)
@@ -316,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_no_reader_sees_half_a_record),
         TEST(test_permits_of_the_killed_come_back),
+        TEST(test_a_plain_permit_comes_back_once_though_its_holder_dies_at_once),
         TEST(test_the_dead_at_the_head_of_a_fair_queue_cost_no_storm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,6 +67,7 @@ static void test_a_queued_claim_gets_a_ticket_and_a_time_to_look(void **state)
 static void test_a_waiter_is_told_to_look_when_the_hold_ends(void **state)
 {
     clients *world = *state;
+    store_bed_warm_up(world);
     snk_id holder = test_id();
     expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500 }), SNK_ANSWER_HELD);
     snk_answer answer;
@@ -78,6 +79,7 @@ static void test_newcomers_do_not_overtake_the_queue(void **state)
 {
     clients *world = *state;
     store_bed_needs_order(world);
+    store_bed_warm_up(world);
     snk_id holder = test_id();
     expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500, .why = "ends" }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
@@ -163,6 +165,7 @@ static void test_a_hold_whose_lease_has_ended_is_gone_for_good(void **state)
 static void test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold(void **state)
 {
     clients *world = *state;
+    store_bed_warm_up(world);
     snk_id holder = test_id();
     expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500, .why = "ends" }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
