@@ -10,14 +10,15 @@
 
 typedef struct snk_retirement snk_retirement;
 
-/* Begins it, for a handle that is used for one claim only, which is freed by this. To be awaited or dropped. */
+/* Begins it, for a handle that is used for one claim only, which is freed by this. To be settled or dropped. */
 snk_retirement *snk_retirement_begin(sneck_lock *lock);
 
 /*
- * Waits until it has ended. SNECK_OK: what was taken is used up. SNECK_LOST: it went back to the store. Otherwise nobody
- * knows.
+ * For whoever wants to give back what was taken: sees to it that the claim has nothing more of it, and drops it.
+ * `*returned_out`: it was not used up yet, and has gone back to the store by this. SNECK_LOST: it went back with its
+ * lease. SNECK_UNAVAILABLE, SNECK_UNKNOWN: the store does not say.
  */
-sneck_status snk_retirement_await(snk_retirement *retirement, sneck_error *error);
+sneck_status snk_retirement_settle(snk_retirement *retirement, bool *returned_out, sneck_error *error);
 /* Leaves it to itself. NULL is allowed. */
 void snk_retirement_drop(snk_retirement *retirement);
 

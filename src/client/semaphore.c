@@ -252,9 +252,11 @@ sneck_status sneck_semaphore_drain(sneck_semaphore *semaphore, sneck_permit **pe
 static sneck_status give_back_plain(sneck_permit *permit, sneck_error *error)
 {
     snk_tallied tallied;
-    sneck_status status = permit->taking == NULL ? SNECK_OK : snk_retirement_await(permit->taking, error);
+    bool returned = false;
+    snk_retirement *taking = permit->taking;
     permit->taking = NULL;
-    if (status != SNECK_OK)
+    sneck_status status = taking == NULL ? SNECK_OK : snk_retirement_settle(taking, &returned, error);
+    if (status != SNECK_OK || returned)
         return status;
     snk_tally tally = {
         .object = SNK_OBJECT_LOCK,

@@ -116,6 +116,37 @@ static void test_what_was_taken_stays_taken_though_the_store_was_told_late(void 
         EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
         assert_int_equal(left, 1);
         EXPECT(SNECK_OK, sneck_permit_release(permit, &error));
+        EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
+        assert_int_equal(left, 2);
+    }
+    sneck_semaphore_free(semaphore);
+}
+
+/* Whether what was taken has been used up by then or not: it comes back, and once. */
+static void test_what_was_taken_comes_back_once_though_the_store_was_not_told(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_semaphore_options plain = SNECK_SEMAPHORE_OPTIONS_INIT;
+    plain.leased = false;
+    sneck_semaphore *semaphore = NULL;
+    if (sneck_semaphore_open(bed->client, "a", &plain, &semaphore, &error) == SNECK_UNSUPPORTED)
+        test_skip(error.message);
+    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, 2, &error));
+    test_faulty *faulty = test_make_faulty(bed->client);
+    static const test_fault faults[] = { TEST_FAILS, TEST_SWALLOWS };
+    for (int i = 0; i < 20; i++) {
+        sneck_permit *permit = NULL;
+        int64_t left = 0;
+        unsigned releases = atomic_load(&faulty->calls[SNK_ASK_RELEASE]);
+        test_set_fault(faulty, SNK_ASK_RELEASE, faults[i % 2]);
+        EXPECT(SNECK_OK, sneck_semaphore_acquire(semaphore, 1, 0, &permit, &error));
+        await_count(&faulty->calls[SNK_ASK_RELEASE], releases + 1);
+        test_set_fault(faulty, SNK_ASK_RELEASE, TEST_WORKS);
+        EXPECT(SNECK_OK, sneck_permit_release(permit, &error));
+        await_free(bed->client, "a");
+        EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
+        assert_int_equal(left, 2);
     }
     sneck_semaphore_free(semaphore);
 }
@@ -340,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_an_acquire_without_an_answer_is_chased),
         cmocka_unit_test(test_a_release_without_an_answer_is_repeated),
         cmocka_unit_test(test_what_was_taken_stays_taken_though_the_store_was_told_late),
+        cmocka_unit_test(test_what_was_taken_comes_back_once_though_the_store_was_not_told),
         cmocka_unit_test(test_failed_renewals_end_in_loss_at_the_deadline_and_not_before),
         cmocka_unit_test(test_loss_is_told_in_time_while_a_renewal_hangs),
         cmocka_unit_test(test_an_asynchronous_wait_ends_on_time_while_the_store_hangs),
