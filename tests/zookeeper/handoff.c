@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "bed.h"
+#include "turns.h"
 #include "waiter.h"
 #include "zookeeper_bed.h"
 
 #define ROUNDS 20
+#define CROWD 4
+/* How long a busy machine takes is not the question here. */
+#define PATIENT "timeout=30s"
 
 /* The number of the last change on the server. */
 static long long last_change(const zookeeper_server *server)
@@ -82,11 +86,29 @@ static void test_a_writer_that_became_a_reader_is_still_waited_for(void **state)
     zookeeper_scene_close(&one);
 }
 
+/* Almost every turn is taken over from somebody, by what a watch has told. */
+static void test_processes_take_turns_and_tokens_rise(void **state)
+{
+    (void)state;
+    turns work;
+    test_child children[CROWD];
+    turns_init(&work, zookeeper_bed_url(zookeeper_bed_server()->port, PATIENT), 20000);
+    work.rounds = test_scaled(500);
+    turns_start(&work, children, CROWD);
+    atomic_store(&work.board->go, true);
+    turns_join(children, CROWD);
+    turns_expect_clean(&work);
+    assert_int_equal(atomic_load(&work.board->pairs), CROWD * work.rounds);
+    print_message("# figure: %u ZooKeeper turns of %d processes, none overlapped\n", CROWD * work.rounds, CROWD);
+    turns_deinit(&work);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_a_short_hold_after_a_wait_writes_nothing, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_a_writer_that_became_a_reader_is_still_waited_for, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_processes_take_turns_and_tokens_rise, zookeeper_bed_set_up),
     };
     int failed = cmocka_run_group_tests_name("zookeeper hand-off", tests, NULL, NULL);
     zookeeper_bed_stop();
