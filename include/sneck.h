@@ -309,11 +309,14 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_write_lock(sneck_client *client, c
  * so that two callers cannot wait for each other; those that are free are asked for at once, of each store by one call,
  * and stores in parallel. A store that does not answer is waited for as long as its own limit says, and then what the
  * others gave is given back. The handles are borrowed: free them after the multi-lock, and after those who use it are
- * done.
+ * done. One lock by handles of two clients would wait for itself.
  *
  * It is held while all of them are: the loss of one is the loss of all. sneck_token is that of the first one in that
  * order, sneck_remaining_ms the shortest, sneck_lost_fd readable as soon as one is lost. A release gives all back; its
- * result is SNECK_LOST if one was lost.
+ * result is SNECK_LOST if one was lost. If one is lost before all of them are had, they are given back and asked for
+ * again; without time left for that the acquire returns SNECK_LOST. It has no asynchronous calls (SNECK_INVALID).
+ *
+ * SNECK_INVALID  no members, a wrong one, one twice, or more than SNECK_MULTI_MAX, those within members counted
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_multi_lock(sneck_lock *const members[], size_t count,
                                                          sneck_lock **lock_out, sneck_error *error);
@@ -348,7 +351,8 @@ SNECK_API void sneck_lock_free(sneck_lock *lock);
  * SNECK_CANCELED     interrupted or closed
  * SNECK_LOST         the owner lost this lock and has levels of it left to release; no level was added
  * SNECK_LIMIT        the owner has 255 levels
- * SNECK_DEADLOCK     the owner has it and the handle is not reentrant
+ * SNECK_DEADLOCK     the owner has it and the handle is not reentrant; or reads and wants to write; or threads of this
+ *                    client would wait for each other in a circle, and this one came last: the message has the circle
  * SNECK_UNAVAILABLE  the store cannot be reached: it was not acquired
  * SNECK_UNKNOWN      no answer came in time; should it have been acquired, it is being released
  * SNECK_DENIED, SNECK_INVALID, SNECK_NO_MEMORY
@@ -410,7 +414,8 @@ SNECK_API int64_t sneck_remaining_ms(const sneck_lock *lock); /* until the deadl
 /*
  * A file descriptor that becomes readable at the moment the current hold of this name is lost, also when no thread of
  * this process gets to run; -1 when nothing is held by the caller. It belongs to the handle, stays valid until the
- * handle is freed and is armed anew by each call of this function. Do not read or close it.
+ * handle is freed (of a read lock that a thread owns: until the thread has given it back) and is armed anew by each call
+ * of this function. Do not read or close it.
  */
 SNECK_API int sneck_lost_fd(sneck_lock *lock);
 
@@ -481,6 +486,9 @@ SNECK_API SNECK_MUST_CHECK sneck_status sneck_semaphore_add(sneck_semaphore *sem
  */
 SNECK_API sneck_status sneck_permit_release(sneck_permit *permit, sneck_error *error);
 
+/* Prolongs the permit, as sneck_extend does a hold. SNECK_INVALID for a plain one, which has no lease. */
+SNECK_API SNECK_MUST_CHECK sneck_status sneck_permit_extend(sneck_permit *permit, int64_t lease_ms, sneck_error *error);
+
 /* Local answers, without I/O. A plain permit is held until it is released, and has no token. */
 SNECK_API bool sneck_permit_is_held(const sneck_permit *permit);
 SNECK_API uint32_t sneck_permit_units(const sneck_permit *permit);
@@ -544,10 +552,14 @@ SNECK_API void sneck_condition_free(sneck_condition *condition);
  *
  * SNECK_OK         signalled; the lock is held
  * SNECK_TIMEOUT    not signalled in time; the lock is held (taking it again may have needed longer)
- * SNECK_CANCELED   the wait was interrupted by sneck_condition_interrupt; the lock is held
+ * SNECK_CANCELED   interrupted, by sneck_condition_interrupt or by sneck_interrupt of the lock; the lock is held, unless
+ *                  the client was closed
  * SNECK_NOT_OWNER  the caller does not hold the lock
- * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  sneck_is_held says whether the lock is held; a signal that came is
- *                  the next one's
+ * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  the lock could not be given up properly, which ends the wait at
+ *                  once, or could not be taken again: sneck_is_held says whether it is held
+ *
+ * A signal that came is used up by SNECK_OK alone; otherwise it is the next one's. The lock is taken again with the lease
+ * of its handle, also after sneck_acquire_for.
  */
 SNECK_API SNECK_MUST_CHECK sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms,
                                                              sneck_error *error);

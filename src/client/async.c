@@ -194,6 +194,9 @@ static sneck_status check(const sneck_lock *lock, sneck_done_fn done, sneck_erro
     sneck_status status = snk_lock_check(lock, error);
     if (lock == NULL || status != SNECK_OK)
         return status;
+    if (lock->client == NULL)
+        return snk_fail(error, SNECK_INVALID, 0,
+                        "several locks as one have no asynchronous calls: ask for each of them");
     if (lock->owner == 0)
         return snk_fail(error, SNECK_INVALID, 0,
                         "asynchronous calls need a handle that owns for itself: set .owner = SNECK_OWNER_HANDLE");
@@ -317,12 +320,10 @@ sneck_status sneck_release_async(sneck_lock *lock, sneck_done_fn done, void *con
 {
     if (request_out != NULL)
         *request_out = NULL;
-    if (lock == NULL)
-        return snk_lock_check(lock, error);
-    if (snk_forkmark_is_child(&lock->client->fork))
-        return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     sneck_request *request = NULL;
-    sneck_status status = check(lock, done, error);
+    sneck_status status = snk_lock_check_release(lock, error);
+    if (status == SNECK_OK)
+        status = check(lock, done, error);
     if (status == SNECK_OK)
         status = begin(&request, lock, done, context, 0, error);
     if (status != SNECK_OK)

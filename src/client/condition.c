@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/name.h"
 #include "client/perform.h"
+#include "client/retirement.h"
 #include "client/tally.h"
 #include "client/wait.h"
 
@@ -93,24 +94,38 @@ static sneck_status check(const sneck_condition *condition, sneck_error *error)
 typedef struct waiting {
     sneck_condition *condition;
     sneck_lock *claim;
-    unsigned levels; /* that the caller had, and has to get back */
-    bool gave_up;    /* the lock was released */
+    unsigned levels;  /* that the caller had, and has to get back */
+    bool gave_up;     /* the lock was released */
+    bool interrupted; /* while it took the lock again */
     sneck_error released;
 } waiting;
 
-static void release_levels(void *context)
+/* False: the lock was lost, or the store could not be told. */
+static bool release_levels(void *context)
 {
     waiting *self = context;
     self->gave_up = true;
     for (unsigned i = 0; i < self->levels && self->released.status == SNECK_OK; i++)
         (void)sneck_release(self->condition->lock, &self->released);
+    return self->released.status == SNECK_OK;
+}
+
+/* Whoever is interrupted here has the lock all the same when it returns, as whoever waits for a condition expects. */
+static sneck_status acquire_level(waiting *self, sneck_error *error)
+{
+    sneck_status status = sneck_acquire(self->condition->lock, SNECK_FOREVER, error);
+    while (status == SNECK_CANCELED && snk_client_check(self->condition->client, NULL) == SNECK_OK) {
+        self->interrupted = true;
+        status = sneck_acquire(self->condition->lock, SNECK_FOREVER, error);
+    }
+    return status;
 }
 
 static sneck_status acquire_levels(waiting *self, sneck_error *error)
 {
     sneck_status status = SNECK_OK;
     for (unsigned i = 0; i < self->levels && status == SNECK_OK; i++)
-        status = sneck_acquire(self->condition->lock, SNECK_FOREVER, error);
+        status = acquire_level(self, error);
     return status;
 }
 
@@ -147,7 +162,11 @@ static sneck_status take_lock_again(waiting *self, sneck_status waited, sneck_er
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     sneck_status status = acquire_levels(self, &taken);
     (void)pthread_setcancelstate(state, NULL);
-    return status == SNECK_OK ? waited : snk_fail_as(error, &taken);
+    if (status != SNECK_OK)
+        return snk_fail_as(error, &taken);
+    if (self->interrupted && waited == SNECK_OK)
+        return snk_fail(error, SNECK_CANCELED, 0, "interrupted while it took the lock again");
+    return waited;
 }
 
 sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms, sneck_error *error)
@@ -171,7 +190,7 @@ sneck_status sneck_condition_wait(sneck_condition *condition, int64_t wait_ms, s
     status = take_lock_again(&self, status, error);
     /* Used up only now, with the lock in hand: else it goes to somebody else. */
     if (status == SNECK_OK)
-        snk_claim_retire(self.claim);
+        snk_retirement_drop(snk_retirement_begin(self.claim));
     else
         sneck_lock_free(self.claim);
     return status;

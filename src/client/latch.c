@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/name.h"
+#include "client/retirement.h"
 #include "client/tally.h"
 #include "engine/renewal.h"
 
@@ -150,7 +151,7 @@ static sneck_status wait_in_queue(const sneck_latch *latch, int64_t wait_ms, sne
     status = sneck_acquire(claim, wait_ms, error);
     pthread_cleanup_pop(0);
     if (status == SNECK_OK)
-        snk_claim_retire(claim);
+        snk_retirement_drop(snk_retirement_begin(claim));
     else
         sneck_lock_free(claim);
     return status;

@@ -11,7 +11,7 @@ sneck_status snk_lock_check(const sneck_lock *lock, sneck_error *error)
 {
     if (lock == NULL)
         return snk_fail(error, SNECK_INVALID, 0, "the lock is NULL: make it with sneck_mutex first");
-    return lock->client != NULL ? snk_client_check(lock->client, error) : lock->ops->check(lock, error);
+    return lock->client != NULL ? snk_client_check(lock->client, error) : lock->ops->check(lock, false, error);
 }
 
 const char *snk_lock_name(const sneck_lock *lock)
@@ -110,7 +110,9 @@ sneck_status sneck_acquire_for(sneck_lock *lock, int64_t wait_ms, int64_t lease_
 
 sneck_status snk_lock_check_release(const sneck_lock *lock, sneck_error *error)
 {
-    if (lock != NULL && lock->client != NULL && snk_forkmark_is_child(&lock->client->fork))
+    if (lock != NULL && lock->client == NULL)
+        return lock->ops->check(lock, true, error);
+    if (lock != NULL && snk_forkmark_is_child(&lock->client->fork))
         return snk_fail(error, SNECK_NOT_OWNER, 0, "a child of fork() owns nothing; open a client of its own");
     return snk_lock_check(lock, error);
 }

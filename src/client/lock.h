@@ -38,8 +38,8 @@ typedef struct snk_asking {
 
 /* Arguments were checked. */
 typedef struct snk_lock_ops {
-    /* As snk_lock_check, for a handle without a client of its own. */
-    sneck_status (*check)(const sneck_lock *lock, sneck_error *error);
+    /* As snk_lock_check, or snk_lock_check_release, for a handle without a client of its own. */
+    sneck_status (*check)(const sneck_lock *lock, bool releases, sneck_error *error);
     sneck_status (*acquire)(sneck_lock *lock, const snk_asking *asking, sneck_error *error);
     /*
      * For whoever asks the store on its own, or with other locks (together.c): the handle on one entry by which the
@@ -113,10 +113,12 @@ snk_terms snk_single_terms(const sneck_lock *lock, int64_t lease_ms);
  */
 bool snk_single_begin_release(sneck_lock *lock, uint64_t owner, snk_turn *turn);
 /*
- * For a store that shows how often the owner has the lock: tells it, by a renewal. If the store cannot be asked, the
- * level stands all the same, and the next one sets the count right. SNECK_LOST: the store no longer has the claim.
+ * For a store that shows how often the owner has the lock: tells it of a level that was acquired, or given back, by a
+ * renewal. If the store cannot be asked, the level stands all the same, and the next one sets the count right.
+ * SNECK_LOST: the store no longer has the claim; a level that was acquired is taken back.
  */
-sneck_status snk_single_tell_levels(sneck_lock *lock, sneck_error *error);
+sneck_status snk_single_tell_acquired(sneck_lock *lock, sneck_error *error);
+sneck_status snk_single_tell_released(sneck_lock *lock, sneck_error *error);
 
 /* What the owner of the handle has. */
 snk_possession snk_single_look(const sneck_lock *lock);

@@ -1,8 +1,9 @@
 /*
- * Several locks as one. They are waited for in one order, by store and name, so that two callers who want the same ones
- * cannot wait for each other. First all of them are tried at once, whatever stores they are in; if one is busy, those
+ * Several locks as one. They are waited for in one order, by store and name there, so that two callers who want the
+ * same ones cannot wait for each other. First all of them are tried at once, whatever stores they are in; if one is busy, those
  * behind it are given back, and it is waited for with only those before it held. Then the rest is tried again.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,7 +17,7 @@
 
 typedef struct multi {
     sneck_lock base;
-    pthread_mutex_t mutex;       /* of lost_fd; a leaf */
+    pthread_mutex_t mutex;       /* of lost_fd; before those of the members */
     int lost_fd;                 /* an epoll of the members' descriptors; owned; -1: not made yet */
     _Atomic uint32_t interrupts; /* so far */
     bool owns_members;
@@ -25,6 +26,7 @@ typedef struct multi {
 } multi;
 
 static const snk_lock_ops multi_ops;
+static snk_possession look(const sneck_lock *lock);
 
 static multi *multi_of(const sneck_lock *lock)
 {
@@ -171,10 +173,31 @@ static sneck_status take_some(taking *progress, sneck_error *error)
     return status;
 }
 
+/*
+ * All were had, but not at one moment: one whose lease is short may be over before the last one came. Then all are given
+ * back, and it begins anew if there is time.
+ */
+static sneck_status check_all(taking *progress, sneck_error *error)
+{
+    if (look(&progress->self->base).levels > 0)
+        return SNECK_OK;
+    give_back(progress);
+    progress->taken = 0;
+    progress->pause = 1;
+    if (left_ms(progress) != 0)
+        return SNECK_OK;
+    return snk_fail(error, SNECK_LOST, 0, "one of %zu locks was lost before the others were had",
+                    progress->self->count);
+}
+
 static void take_all(taking *progress, sneck_error *error)
 {
-    while (progress->taken < progress->self->count && progress->status == SNECK_OK)
+    const multi *self = progress->self;
+    while (progress->taken < self->count && progress->status == SNECK_OK) {
         progress->status = take_some(progress, error);
+        if (progress->status == SNECK_OK && progress->taken == self->count)
+            progress->status = check_all(progress, error);
+    }
     if (progress->status == SNECK_OK)
         (void)snk_ok(error);
 }
@@ -266,12 +289,12 @@ static int lost_fd(sneck_lock *lock)
     return fd;
 }
 
-static sneck_status check(const sneck_lock *lock, sneck_error *error)
+static sneck_status check(const sneck_lock *lock, bool releases, sneck_error *error)
 {
     const multi *self = multi_of(lock);
     sneck_status status = SNECK_OK;
     for (size_t i = 0; i < self->count && status == SNECK_OK; i++)
-        status = snk_lock_check(self->members[i], error);
+        status = releases ? snk_lock_check_release(self->members[i], error) : snk_lock_check(self->members[i], error);
     return status;
 }
 
@@ -304,6 +327,15 @@ static bool is_read_side(const sneck_lock *lock)
     return lock->entry == NULL || lock->entry->key.mode == SNK_MODE_SHARED;
 }
 
+/* By the names that the store knows: another process may have another prefix, or none, for the same ones. */
+static int compare_names(const sneck_lock *one, const sneck_lock *other)
+{
+    char names[2][SNK_PREFIX_LENGTH_MAX + SNK_NAME_LENGTH_MAX + 1];
+    (void)snprintf(names[0], sizeof names[0], "%s%s", one->client->settings.prefix, snk_lock_name(one));
+    (void)snprintf(names[1], sizeof names[1], "%s%s", other->client->settings.prefix, snk_lock_name(other));
+    return strcmp(names[0], names[1]);
+}
+
 /* By store, then by name. What is of one client is together, and whoever writes may read as well, but not the other way. */
 static int compare(const void *a, const void *b)
 {
@@ -311,7 +343,7 @@ static int compare(const void *a, const void *b)
     const sneck_lock *other = *(sneck_lock *const *)b;
     int order = strcmp(one->client->store_text, other->client->store_text);
     if (order == 0)
-        order = strcmp(snk_lock_name(one), snk_lock_name(other));
+        order = compare_names(one, other);
     if (order == 0)
         order =
             ((uintptr_t)one->client > (uintptr_t)other->client) - ((uintptr_t)one->client < (uintptr_t)other->client);
@@ -339,12 +371,17 @@ static sneck_status check_members(sneck_lock *const members[], size_t count, sne
     if (members == NULL || count == 0 || count > SNECK_MULTI_MAX)
         return snk_fail(error, SNECK_INVALID, 0, "%zu members: give 1 to %d locks", count, SNECK_MULTI_MAX);
     sneck_status status = SNECK_OK;
+    size_t total = 0;
     for (size_t i = 0; i < count && status == SNECK_OK; i++) {
         status = snk_lock_check(members[i], error);
         for (size_t j = 0; j < i && status == SNECK_OK; j++)
             if (members[j] == members[i])
                 status = snk_fail(error, SNECK_INVALID, 0, "members %zu and %zu are the same handle", j, i);
+        total += status == SNECK_OK ? count_of(members[i]) : 0;
     }
+    if (status == SNECK_OK && total > SNECK_MULTI_MAX)
+        status =
+            snk_fail(error, SNECK_INVALID, 0, "the members are %zu locks: give at most %d", total, SNECK_MULTI_MAX);
     return status;
 }
 

@@ -1,7 +1,7 @@
 /*
  * The read side of a lock for threads. Each thread that reads has a hold of its own in the store, and so a single
  * handle of its own here, made when it first acquires and dropped when it has given all levels back. Only that thread
- * makes, uses and drops it; others find it to interrupt it.
+ * makes, uses and drops it; others find it to interrupt it, and to drop it when the thread ended before it could.
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,16 +11,22 @@
 #include "base/error.h"
 #include "client/lock.h"
 
+/* So many readers more are looked at before those of threads that ended are searched for. */
+#define SWEEP_COUNT_MIN 16
+
 typedef struct reader {
     snk_link link;
     uint64_t owner;
     sneck_lock *handle; /* owned; a single one */
+    bool is_in_call;    /* its thread may be about to hold, and drops it if it does not; under readers.mutex */
 } reader;
 
 typedef struct readers {
     sneck_lock base;
     pthread_mutex_t mutex;      /* before entry.mutex */
     snk_list list;              /* of owned readers; under mutex */
+    size_t count;               /* of them; under mutex */
+    size_t sweep_at;            /* so many: those of threads that ended are dropped; under mutex */
     sneck_lock_options options; /* `why` is base.why's */
     char name[];
 } readers;
@@ -37,20 +43,69 @@ static snk_entry_key key_of(uint64_t owner)
     return (snk_entry_key){ .object = SNK_OBJECT_LOCK, .mode = SNK_MODE_SHARED, .owner = owner };
 }
 
-/* The calling thread's, or NULL. It stays while the thread does not drop it. */
-static reader *find_own(readers *self)
+/* The calling thread's, or NULL. */
+static reader *find_own_locked(readers *self)
 {
     uint64_t owner = snk_thread_number();
-    reader *found = NULL;
-    (void)pthread_mutex_lock(&self->mutex);
-    for (snk_link *link = snk_list_first(&self->list); link != NULL && found == NULL;
-         link = snk_list_next(&self->list, link)) {
+    for (snk_link *link = snk_list_first(&self->list); link != NULL; link = snk_list_next(&self->list, link)) {
         reader *candidate = SNK_CONTAINER(link, reader, link);
         if (candidate->owner == owner)
-            found = candidate;
+            return candidate;
     }
+    return NULL;
+}
+
+/* The same, at the beginning of a call: it stays until the call ends with `settle`. */
+static reader *enter_own(readers *self)
+{
+    (void)pthread_mutex_lock(&self->mutex);
+    reader *found = find_own_locked(self);
+    if (found != NULL)
+        found->is_in_call = true;
     (void)pthread_mutex_unlock(&self->mutex);
     return found;
+}
+
+static void take_out_locked(readers *self, reader *from)
+{
+    snk_list_remove(&from->link);
+    self->count--;
+}
+
+static void free_reader(reader *left)
+{
+    sneck_lock_free(left->handle);
+    free(left);
+}
+
+/*
+ * What a thread has not given back before it ended is given back by the watchdog, but nobody drops its reader. Looked
+ * for when there are twice as many as the last time.
+ */
+static void take_abandoned_locked(readers *self, snk_list *abandoned)
+{
+    snk_list_init(abandoned);
+    if (self->count < self->sweep_at)
+        return;
+    snk_link *next = NULL;
+    for (snk_link *link = snk_list_first(&self->list); link != NULL; link = next) {
+        next = snk_list_next(&self->list, link);
+        reader *candidate = SNK_CONTAINER(link, reader, link);
+        if (candidate->is_in_call || snk_single_is_in_use(candidate->handle))
+            continue;
+        take_out_locked(self, candidate);
+        snk_list_append(abandoned, &candidate->link);
+    }
+    self->sweep_at = 2 * self->count + SWEEP_COUNT_MIN;
+}
+
+static void free_list(const snk_list *list)
+{
+    snk_link *next = NULL;
+    for (snk_link *link = snk_list_first(list); link != NULL; link = next) {
+        next = snk_list_next(list, link);
+        free_reader(SNK_CONTAINER(link, reader, link));
+    }
 }
 
 static sneck_status add_own(readers *self, reader **reader_out, sneck_error *error)
@@ -65,22 +120,16 @@ static sneck_status add_own(readers *self, reader **reader_out, sneck_error *err
         free(made);
         return status;
     }
+    snk_list abandoned;
+    made->is_in_call = true;
     (void)pthread_mutex_lock(&self->mutex);
+    take_abandoned_locked(self, &abandoned);
     snk_list_append(&self->list, &made->link);
+    self->count++;
     (void)pthread_mutex_unlock(&self->mutex);
+    free_list(&abandoned);
     *reader_out = made;
     return SNECK_OK;
-}
-
-static void drop_if_done(readers *self, reader *own)
-{
-    if (snk_single_is_in_use(own->handle))
-        return;
-    (void)pthread_mutex_lock(&self->mutex);
-    snk_list_remove(&own->link);
-    (void)pthread_mutex_unlock(&self->mutex);
-    sneck_lock_free(own->handle);
-    free(own);
 }
 
 /*
@@ -128,7 +177,7 @@ const char *snk_readers_name(const sneck_lock *lock)
 static sneck_status find_single(sneck_lock *lock, bool acquires, sneck_lock **single_out, sneck_error *error)
 {
     readers *self = readers_of(lock);
-    reader *own = find_own(self);
+    reader *own = enter_own(self);
     sneck_status status = SNECK_OK;
     /* Without levels of this handle there may be some of another handle on the same name: the machine knows. */
     if (own == NULL)
@@ -141,12 +190,20 @@ static sneck_status find_single(sneck_lock *lock, bool acquires, sneck_lock **si
     return SNECK_OK;
 }
 
+/* The end of a call: a thread that has nothing of it any more needs no reader. */
 static void settle(sneck_lock *lock)
 {
     readers *self = readers_of(lock);
-    reader *own = find_own(self);
-    if (own != NULL)
-        drop_if_done(self, own);
+    (void)pthread_mutex_lock(&self->mutex);
+    reader *own = find_own_locked(self);
+    bool is_done = own != NULL && !snk_single_is_in_use(own->handle);
+    if (is_done)
+        take_out_locked(self, own);
+    else if (own != NULL)
+        own->is_in_call = false;
+    (void)pthread_mutex_unlock(&self->mutex);
+    if (is_done)
+        free_reader(own);
 }
 
 static void settle_when_cancelled(void *argument)
@@ -163,8 +220,7 @@ static sneck_status acquire(sneck_lock *lock, const snk_asking *asking, sneck_er
     pthread_cleanup_push(settle_when_cancelled, lock);
     status = handle->ops->acquire(handle, asking, error);
     pthread_cleanup_pop(0);
-    if (status != SNECK_OK)
-        settle(lock);
+    settle(lock);
     return status;
 }
 
@@ -181,10 +237,12 @@ static sneck_status release(sneck_lock *lock, sneck_error *error)
 
 static sneck_status extend(sneck_lock *lock, int64_t lease_ms, sneck_error *error)
 {
-    reader *own = find_own(readers_of(lock));
+    reader *own = enter_own(readers_of(lock));
     if (own == NULL)
         return snk_fail(error, SNECK_NOT_OWNER, 0, "the calling thread does not read %.120s", readers_of(lock)->name);
-    return own->handle->ops->extend(own->handle, lease_ms, error);
+    sneck_status status = own->handle->ops->extend(own->handle, lease_ms, error);
+    settle(lock);
+    return status;
 }
 
 static void interrupt(sneck_lock *lock)
@@ -200,27 +258,29 @@ static void interrupt(sneck_lock *lock)
 
 static snk_possession look(const sneck_lock *lock)
 {
-    const reader *own = find_own(readers_of(lock));
+    readers *self = readers_of(lock);
+    (void)pthread_mutex_lock(&self->mutex);
+    const reader *own = find_own_locked(self);
     snk_possession nothing = { 0 };
-    return own == NULL ? nothing : snk_single_look(own->handle);
+    snk_possession found = own == NULL ? nothing : snk_single_look(own->handle);
+    (void)pthread_mutex_unlock(&self->mutex);
+    return found;
 }
 
 static int lost_fd(sneck_lock *lock)
 {
-    reader *own = find_own(readers_of(lock));
-    return own == NULL ? -1 : own->handle->ops->lost_fd(own->handle);
+    readers *self = readers_of(lock);
+    (void)pthread_mutex_lock(&self->mutex);
+    const reader *own = find_own_locked(self);
+    int fd = own == NULL ? -1 : own->handle->ops->lost_fd(own->handle);
+    (void)pthread_mutex_unlock(&self->mutex);
+    return fd;
 }
 
 static void free_readers(sneck_lock *lock)
 {
     readers *self = readers_of(lock);
-    snk_link *next = NULL;
-    for (snk_link *link = snk_list_first(&self->list); link != NULL; link = next) {
-        next = snk_list_next(&self->list, link);
-        reader *left = SNK_CONTAINER(link, reader, link);
-        sneck_lock_free(left->handle);
-        free(left);
-    }
+    free_list(&self->list);
     (void)pthread_mutex_destroy(&self->mutex);
     snk_why_unref(lock->why);
     free(self);
@@ -251,6 +311,7 @@ sneck_status snk_readers_new(sneck_client *client, const char *name, const sneck
     }
     (void)pthread_mutex_init(&self->mutex, NULL);
     snk_list_init(&self->list);
+    self->sweep_at = SWEEP_COUNT_MIN;
     memcpy(self->name, name, size);
     self->base.ops = &readers_ops;
     self->base.client = client;

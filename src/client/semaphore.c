@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/name.h"
+#include "client/retirement.h"
 #include "client/tally.h"
 
 struct sneck_semaphore {
@@ -15,8 +16,9 @@ struct sneck_semaphore {
 };
 
 struct sneck_permit {
-    sneck_client *client; /* a reference */
-    sneck_lock *claim;    /* owned; NULL: of a plain semaphore, where the units are taken for good */
+    sneck_client *client;   /* a reference */
+    sneck_lock *claim;      /* owned; NULL: of a plain semaphore, where the units are taken for good */
+    snk_retirement *taking; /* owned; NULL for a leased one: the end of that claim */
     uint32_t units;
     char name[];
 };
@@ -161,6 +163,7 @@ static sneck_permit *new_permit(const sneck_semaphore *semaphore)
 static void free_permit(sneck_permit *permit)
 {
     sneck_lock_free(permit->claim);
+    snk_retirement_drop(permit->taking);
     snk_client_unref(permit->client);
     free(permit);
 }
@@ -189,7 +192,7 @@ static sneck_status take(const sneck_semaphore *semaphore, sneck_permit *permit,
         return status;
     permit->units = units > 0 ? units : snk_single_look(permit->claim).units;
     if (!semaphore->leased) {
-        snk_claim_retire(permit->claim);
+        permit->taking = snk_retirement_begin(permit->claim);
         permit->claim = NULL;
     }
     return SNECK_OK;
@@ -245,9 +248,14 @@ sneck_status sneck_semaphore_drain(sneck_semaphore *semaphore, sneck_permit **pe
     return acquire(semaphore, 0, 0, permit_out, error);
 }
 
+/* Not before they are taken for good: with a process that dies in between they would come back twice. */
 static sneck_status give_back_plain(sneck_permit *permit, sneck_error *error)
 {
     snk_tallied tallied;
+    sneck_status status = permit->taking == NULL ? SNECK_OK : snk_retirement_await(permit->taking, error);
+    permit->taking = NULL;
+    if (status != SNECK_OK)
+        return status;
     snk_tally tally = {
         .object = SNK_OBJECT_LOCK,
         .verb = SNK_TALLY_ADD,
@@ -270,6 +278,15 @@ sneck_status sneck_permit_release(sneck_permit *permit, sneck_error *error)
         status = give_back_plain(permit, error);
     free_permit(permit);
     return status;
+}
+
+sneck_status sneck_permit_extend(sneck_permit *permit, int64_t lease_ms, sneck_error *error)
+{
+    if (permit == NULL)
+        return snk_fail(error, SNECK_INVALID, 0, "the permit is NULL: have it from sneck_semaphore_acquire first");
+    if (permit->claim == NULL)
+        return snk_fail(error, SNECK_INVALID, 0, "a permit of a plain semaphore has no lease to prolong");
+    return sneck_extend(permit->claim, lease_ms, error);
 }
 
 bool sneck_permit_is_held(const sneck_permit *permit)

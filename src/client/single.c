@@ -174,7 +174,7 @@ static void free_single(sneck_lock *lock)
 
 /* ---- Acquire, release ---- */
 
-sneck_status snk_single_tell_levels(sneck_lock *lock, sneck_error *error)
+static sneck_status tell_levels(sneck_lock *lock, sneck_error *error)
 {
     sneck_client *client = lock->client;
     if (!client->counts_levels || !snk_gate_enter(&client->gate))
@@ -201,6 +201,19 @@ sneck_status snk_single_tell_levels(sneck_lock *lock, sneck_error *error)
     }
     snk_gate_leave(&client->gate);
     return result.status == SNECK_LOST ? snk_fail_as(error, &result) : SNECK_OK;
+}
+
+sneck_status snk_single_tell_released(sneck_lock *lock, sneck_error *error)
+{
+    return tell_levels(lock, error);
+}
+
+sneck_status snk_single_tell_acquired(sneck_lock *lock, sneck_error *error)
+{
+    sneck_status status = tell_levels(lock, error);
+    if (status != SNECK_OK)
+        (void)release(lock, snk_lock_owner(lock), NULL);
+    return status;
 }
 
 /* A writer that reads already would wait for itself. */
@@ -247,13 +260,13 @@ static sneck_status acquire_single(sneck_lock *lock, const snk_asking *asking, s
         status = snk_client_start(lock->client, error);
     if (status == SNECK_OK)
         status = snk_wait_acquire(lock, &terms, asking, NULL, error);
-    return status == SNECK_OK ? snk_single_tell_levels(lock, error) : status;
+    return status == SNECK_OK ? snk_single_tell_acquired(lock, error) : status;
 }
 
 static sneck_status release_single(sneck_lock *lock, sneck_error *error)
 {
     sneck_status status = release(lock, snk_lock_owner(lock), error);
-    return status == SNECK_OK ? snk_single_tell_levels(lock, error) : status;
+    return status == SNECK_OK ? snk_single_tell_released(lock, error) : status;
 }
 
 static sneck_status extend_single(sneck_lock *lock, int64_t lease_ms, sneck_error *error)

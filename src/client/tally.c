@@ -25,26 +25,3 @@ sneck_status snk_claim_open(sneck_client *client, const char *name, snk_entry_ke
         (*lock_out)->terms.is_unused = key.mode == SNK_MODE_TAKE;
     return status;
 }
-
-static void free_released(void *context, sneck_status status, const sneck_error *error)
-{
-    (void)status;
-    (void)error;
-    sneck_lock_free(context);
-}
-
-static void use_up(sneck_lock *lock)
-{
-    snk_entry *entry = lock->entry;
-    (void)pthread_mutex_lock(&entry->mutex);
-    if (entry->machine.hold != NULL)
-        entry->machine.hold->terms.is_unused = false;
-    (void)pthread_mutex_unlock(&entry->mutex);
-}
-
-void snk_claim_retire(sneck_lock *lock)
-{
-    use_up(lock);
-    if (sneck_release_async(lock, free_released, lock, NULL, NULL) != SNECK_OK)
-        sneck_lock_free(lock);
-}

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "client/agent.h"
-#include "client/errands.h"
+#include "client/delivery.h"
 #include "client/perform.h"
 
 /* One lock of several. */
@@ -12,14 +12,14 @@ typedef struct attempt {
     sneck_lock *lock;
     sneck_lock *single; /* by which the caller asks; NULL: it does not ask */
     snk_agent agent;    /* of an acquire */
-    snk_errand errand;
+    snk_delivery delivery;
     bool is_inside; /* the gate was entered */
     sneck_error result;
 } attempt;
 
 typedef struct attempts {
-    size_t errand_count;
-    snk_errand **errands; /* of those that have something to send; owned */
+    size_t delivery_count;
+    snk_delivery **deliveries; /* of those that have something to send; owned */
     attempt each[];
 } attempts;
 
@@ -29,9 +29,9 @@ static attempts *new_attempts(size_t count)
     attempts *all = malloc(sizeof *all + count * sizeof all->each[0]);
     if (all == NULL)
         return NULL;
-    all->errand_count = 0;
-    all->errands = calloc(count, sizeof(void *));
-    if (all->errands == NULL) {
+    all->delivery_count = 0;
+    all->deliveries = calloc(count, sizeof(void *));
+    if (all->deliveries == NULL) {
         free(all);
         return NULL;
     }
@@ -40,15 +40,15 @@ static attempts *new_attempts(size_t count)
 
 static void free_attempts(attempts *all)
 {
-    free(all->errands);
+    free(all->deliveries);
     free(all);
 }
 
 /* Everything that has something to send is sent. */
 static void run(attempts *all, snk_ask ask)
 {
-    if (all->errand_count > 0)
-        snk_errands_run(all->errands, all->errand_count, ask);
+    if (all->delivery_count > 0)
+        snk_deliver(all->deliveries, all->delivery_count, ask);
 }
 
 static void leave(attempt *one)
@@ -76,7 +76,7 @@ static void begin_try(attempts *all, attempt *one, int64_t lease_ms)
         return;
     one->is_inside = true;
     snk_terms terms = snk_single_terms(one->single, lease_ms);
-    snk_turn *turn = &one->errand.turn;
+    snk_turn *turn = &one->delivery.turn;
     snk_entry *entry = one->single->entry;
     snk_agent_init(&one->agent, one->single, &terms, 0);
     snk_turn_init(turn, client, entry);
@@ -85,7 +85,7 @@ static void begin_try(attempts *all, attempt *one, int64_t lease_ms)
     (void)pthread_mutex_unlock(&entry->mutex);
     snk_turn_end(turn);
     if (turn->actions.send_count > 0)
-        all->errands[all->errand_count++] = &one->errand;
+        all->deliveries[all->delivery_count++] = &one->delivery;
 }
 
 /* A try is decided by its answer; should one not be, it is given up. */
@@ -107,7 +107,7 @@ static void end_try(attempt *one)
         snk_perform(&turn, NULL);
         snk_agent_account(&one->agent, one->single);
         if (one->result.status == SNECK_OK)
-            (void)snk_single_tell_levels(one->single, &one->result);
+            (void)snk_single_tell_acquired(one->single, &one->result);
     }
     leave(one);
 }
@@ -147,18 +147,18 @@ static void begin_release(attempts *all, attempt *one)
         status = one->lock->ops->single(one->lock, false, &one->single, &one->result);
     if (status != SNECK_OK)
         return;
-    one->is_inside = snk_single_begin_release(one->single, snk_lock_owner(one->single), &one->errand.turn);
-    one->result = one->errand.turn.actions.release;
+    one->is_inside = snk_single_begin_release(one->single, snk_lock_owner(one->single), &one->delivery.turn);
+    one->result = one->delivery.turn.actions.release;
     if (one->is_inside)
-        all->errands[all->errand_count++] = &one->errand;
+        all->deliveries[all->delivery_count++] = &one->delivery;
 }
 
 static void end_release(attempt *one)
 {
-    if (one->is_inside && one->errand.is_pending)
-        one->result = one->errand.released;
+    if (one->is_inside && one->delivery.is_pending)
+        one->result = one->delivery.released;
     if (one->single != NULL && one->result.status == SNECK_OK)
-        (void)snk_single_tell_levels(one->single, &one->result);
+        (void)snk_single_tell_released(one->single, &one->result);
     leave(one);
 }
 

@@ -169,7 +169,11 @@ static void tell_if_registered(wait *self)
         return;
     const snk_wait_hook *hook = self->hook;
     self->hook = NULL;
-    hook->registered(hook->context);
+    if (hook->registered(hook->context))
+        return;
+    (void)pthread_mutex_lock(&entry->mutex);
+    self->agent.waiter.interrupted = true;
+    (void)pthread_mutex_unlock(&entry->mutex);
 }
 
 /* The thread is about to wait, and others may be waiting for it. True: for ever, so that it gives up. */

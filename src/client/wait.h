@@ -2,15 +2,19 @@
 #ifndef SNK_CLIENT_WAIT_H
 #define SNK_CLIENT_WAIT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/lock.h"
 #include "engine/claim.h"
 #include "sneck.h"
 
-/* Called once, on the waiting thread, when the store has answered that the claim waits; not before that, or never. */
+/*
+ * Called once, on the waiting thread, when the store has answered that the claim waits; not before that, or never.
+ * False: the wait is for nothing, and ends with SNECK_CANCELED.
+ */
 typedef struct snk_wait_hook {
-    void (*registered)(void *context);
+    bool (*registered)(void *context);
     void *context;
 } snk_wait_hook;
 

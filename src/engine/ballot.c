@@ -78,6 +78,15 @@ uint32_t snk_ballot_unanswered(const snk_ballot *ballot)
     return SNK_BUGGY(115) ? 0 : ballot->silent;
 }
 
+uint32_t snk_ballot_free(const snk_ballot *ballot)
+{
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < ballot->quorum->nodes; i++)
+        if (ballot->votes[i].kind == SNK_VOTE_YES || ballot->votes[i].kind == SNK_VOTE_LOW)
+            found |= bit(i);
+    return found;
+}
+
 uint32_t snk_ballot_missed(const snk_ballot *ballot)
 {
     uint32_t missed = 0;

@@ -90,6 +90,9 @@ snk_verdict snk_ballot_answer(snk_ballot *ballot, uint32_t round, uint32_t node,
 /* Nodes that may have a vote of this try, or get one yet. */
 uint32_t snk_ballot_touched(const snk_ballot *ballot);
 
+/* Nodes that were nobody's in the last round: they voted for this claim, or would have with a higher token. */
+uint32_t snk_ballot_free(const snk_ballot *ballot);
+
 /* When it was granted: nodes that would have voted if the token had come earlier. They may be given the claim. */
 uint32_t snk_ballot_missed(const snk_ballot *ballot);
 

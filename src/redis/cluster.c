@@ -164,37 +164,81 @@ static size_t choose_planned(snk_topology *topology, snk_question questions[ASKE
     return count;
 }
 
-/* Of several answers the one that knows the most slots. */
-static sneck_status take_best(snk_topology *topology, const snk_question questions[], size_t count, sneck_error *error)
+/* A map that a server told. */
+typedef struct told_map {
+    snk_map_range *ranges; /* owned */
+    size_t count;
+    size_t slots;
+    size_t stranded; /* slots that it gives to servers that cannot be reached */
+} told_map;
+
+static size_t count_stranded(snk_topology *topology, const told_map *told, const bool down[])
 {
-    snk_map_range *best = NULL;
-    size_t best_count = 0;
-    size_t most = 0;
+    size_t stranded = 0;
+    pthread_mutex_lock(&topology->mutex);
+    for (size_t i = 0; i < told->count; i++) {
+        const snk_map_range *range = &told->ranges[i];
+        const snk_node *node = snk_node_find_locked(topology, SNK_NODE_SERVER, &range->address);
+        if (node != NULL && down[node->index])
+            stranded += (size_t)(range->last - range->first) + 1;
+    }
+    pthread_mutex_unlock(&topology->mutex);
+    return stranded;
+}
+
+/* The same of the map that is used; SIZE_MAX without one. */
+static size_t count_stranded_now(snk_topology *topology, const bool down[])
+{
+    size_t stranded = 0;
+    pthread_mutex_lock(&topology->mutex);
+    const snk_map *map = topology->map;
+    for (size_t slot = 0; map != NULL && slot < SNK_REDIS_SLOTS; slot++)
+        stranded += map->owners[slot] != SNK_MAP_NOBODY && down[map->owners[slot]];
+    pthread_mutex_unlock(&topology->mutex);
+    return map == NULL ? SIZE_MAX : stranded;
+}
+
+/*
+ * Of several answers the one that knows the most slots with servers that are there: one that has not heard of a failover
+ * yet, or never will, names the server that died. The error says why there is none.
+ */
+static told_map choose_best(snk_topology *topology, const snk_question questions[], size_t count, const bool down[],
+                            sneck_error *error)
+{
+    told_map best = { .ranges = NULL };
     for (size_t i = 0; i < count; i++) {
         sneck_error why;
         const redisReply *reply = snk_question_answer(&questions[i], &why);
-        size_t range_count = 0;
-        size_t slots = 0;
-        snk_map_range *ranges =
-            reply == NULL ? NULL : snk_map_read(reply, questions[i].node->address.host, &range_count, &slots);
-        if (ranges != NULL && slots > most) {
-            free(best);
-            best = ranges;
-            best_count = range_count;
-            most = slots;
-        } else {
-            free(ranges);
-        }
-        if (reply == NULL && (error->status == SNECK_OK || why.status != SNECK_UNAVAILABLE))
+        told_map told = { .ranges = NULL };
+        if (reply != NULL)
+            told.ranges = snk_map_read(reply, questions[i].node->address.host, &told.count, &told.slots);
+        else if (error->status == SNECK_OK || why.status != SNECK_UNAVAILABLE)
             *error = why;
+        told.stranded = count_stranded(topology, &told, down);
+        if (told.ranges != NULL && (best.ranges == NULL || told.slots - told.stranded > best.slots - best.stranded)) {
+            snk_map_range *worse = best.ranges;
+            best = told;
+            told.ranges = worse;
+        }
+        free(told.ranges);
     }
-    if (best == NULL) {
-        if (error->status == SNECK_OK)
-            snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: no server of the cluster has any slots");
+    if (best.ranges == NULL && error->status == SNECK_OK)
+        snk_fail(error, SNECK_UNAVAILABLE, 0, "redis: no server of the cluster has any slots");
+    return best;
+}
+
+static sneck_status take_best(snk_topology *topology, const snk_question questions[], size_t count, sneck_error *error)
+{
+    bool down[SNK_REDIS_NODES_MAX];
+    (void)snk_nodes_find_down(topology, down);
+    told_map best = choose_best(topology, questions, count, down, error);
+    if (best.ranges == NULL)
         return error->status;
-    }
-    sneck_status status = install(topology, best, best_count, error);
-    free(best);
+    sneck_status status = SNECK_OK;
+    /* What is known already may be newer than what the only one says who was asked. */
+    if (best.stranded <= count_stranded_now(topology, down))
+        status = install(topology, best.ranges, best.count, error);
+    free(best.ranges);
     give_up_lost(topology);
     return status;
 }

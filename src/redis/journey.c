@@ -48,6 +48,8 @@ static void settle_unserved_locked(const snk_topology *topology, snk_redis_call 
         snk_fail(&call->error, SNECK_UNAVAILABLE, ECANCELED, "redis: the client is being closed");
     else if (topology->trouble.status != SNECK_OK)
         snk_fail_as(&call->error, &topology->trouble);
+    else if (call->slot == SNK_REDIS_SLOT_ANY)
+        snk_fail(&call->error, SNECK_UNAVAILABLE, ETIMEDOUT, "redis: no server was found in time");
     else
         snk_fail(&call->error, SNECK_UNAVAILABLE, 0, "redis: no server is known for slot %u", call->slot);
 }

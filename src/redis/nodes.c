@@ -140,7 +140,7 @@ static snk_node *make_node(snk_topology *topology, snk_node_kind kind, const snk
     return node;
 }
 
-static snk_node *find_locked(snk_topology *topology, snk_node_kind kind, const snk_redis_address *address)
+snk_node *snk_node_find_locked(snk_topology *topology, snk_node_kind kind, const snk_redis_address *address)
 {
     for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
         snk_node *node = atomic_load_explicit(&topology->nodes[i], memory_order_relaxed);
@@ -167,7 +167,7 @@ static bool enter_locked(snk_topology *topology, snk_node *node)
 snk_node *snk_node_get(snk_topology *topology, snk_node_kind kind, const snk_redis_address *address, sneck_error *error)
 {
     pthread_mutex_lock(&topology->mutex);
-    snk_node *node = snk_node_ref_locked(find_locked(topology, kind, address));
+    snk_node *node = snk_node_ref_locked(snk_node_find_locked(topology, kind, address));
     pthread_mutex_unlock(&topology->mutex);
     if (node != NULL)
         return node;
@@ -176,7 +176,7 @@ snk_node *snk_node_get(snk_topology *topology, snk_node_kind kind, const snk_red
     if (made == NULL)
         return NULL;
     pthread_mutex_lock(&topology->mutex);
-    node = find_locked(topology, kind, address);
+    node = snk_node_find_locked(topology, kind, address);
     if (node == NULL && !topology->closing && enter_locked(topology, made))
         node = made;
     (void)snk_node_ref_locked(node);
@@ -247,6 +247,25 @@ bool snk_node_is_down(snk_node *node, sneck_error *why)
         snk_redis_submit(node->redis, &(snk_redis_call *){ &node->probe }, 1);
     }
     return true;
+}
+
+size_t snk_nodes_find_down(snk_topology *topology, bool down[SNK_REDIS_NODES_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
+        sneck_error why;
+        down[i] = false;
+        if (atomic_load_explicit(&topology->nodes[i], memory_order_relaxed) == NULL)
+            continue;
+        pthread_mutex_lock(&topology->mutex);
+        snk_node *node = snk_node_ref_locked(atomic_load_explicit(&topology->nodes[i], memory_order_relaxed));
+        bool serves = node != NULL && (node->mapped || node == topology->master);
+        pthread_mutex_unlock(&topology->mutex);
+        down[i] = node != NULL && node->kind == SNK_NODE_SERVER && snk_node_is_down(node, &why);
+        count += down[i] && serves;
+        snk_node_unref(node);
+    }
+    return count;
 }
 
 /* ---- Closing ---- */

@@ -308,17 +308,16 @@ static void note_received(snk_redis_pubsub *pubsub)
 
 bool snk_redis_pubsub_receive(snk_redis_pubsub *pubsub, sneck_error *error)
 {
-    for (;;) {
+    do {
         ssize_t count = snk_redis_wire_receive_now(&pubsub->wire, pubsub->received, sizeof pubsub->received, error);
         if (count <= 0)
             return count == 0;
         if (!snk_redis_parser_feed(&pubsub->parser, pubsub->received, (size_t)count, error) || !hear_all(pubsub, error))
             return false;
         note_received(pubsub);
-        /* A short read was all there was, except with TLS, which may have more than the socket shows. */
-        if ((size_t)count < sizeof pubsub->received && pubsub->wire.tls == NULL)
-            return true;
-    }
+        /* No more than must be: the receiver has its own limits, however fast others publish. */
+    } while (snk_redis_wire_has_pending(&pubsub->wire));
+    return true;
 }
 
 /* ---- The thread ---- */

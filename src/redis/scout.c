@@ -46,6 +46,8 @@ static void look_locked(snk_topology *topology)
     sneck_status status = topology->ops->look(topology, idly, &error);
     if (status != SNECK_OK)
         snk_topology_log(topology, SNECK_LOG_WARNING, "event=look-failed error=\"%s\"", error.message);
+    bool down[SNK_REDIS_NODES_MAX];
+    bool is_settled = status == SNECK_OK && snk_nodes_find_down(topology, down) == 0;
     pthread_mutex_lock(&topology->mutex);
     int64_t now = snk_now_ns();
     topology->looks_in_row = now - topology->looked_at_ns < CALM_NS ? topology->looks_in_row + 1 : 1;
@@ -55,6 +57,9 @@ static void look_locked(snk_topology *topology)
     topology->trouble = error;
     if (snk_follows_place_locked(topology) || status != SNECK_OK)
         topology->look_wanted = topology->look_wanted || topology->follows.count > 0;
+    /* Renewals do not wait for a server that is away: they come again, and then the one in its place is to be known. */
+    if (!is_settled && now - topology->wanted_at_ns < CALM_NS)
+        topology->look_wanted = true;
     pthread_cond_broadcast(&topology->changed);
 }
 
@@ -120,6 +125,7 @@ static void start_locked(snk_topology *topology)
 
 void snk_scout_want_locked(snk_topology *topology)
 {
+    topology->wanted_at_ns = snk_now_ns();
     if (topology->look_wanted)
         return;
     topology->look_wanted = true;

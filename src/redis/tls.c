@@ -265,6 +265,11 @@ ssize_t snk_redis_tls_receive(SSL *session, char *data, size_t size, sneck_error
     return count > 0 ? count : judge(session, count, error);
 }
 
+bool snk_redis_tls_has_pending(const SSL *session)
+{
+    return SSL_pending(session) > 0;
+}
+
 bool snk_redis_tls_is_over(SSL *session)
 {
     char byte;

@@ -32,6 +32,9 @@ void snk_redis_tls_free(SSL *session);
 ssize_t snk_redis_tls_send(SSL *session, const char *data, size_t length, sneck_error *error);
 ssize_t snk_redis_tls_receive(SSL *session, char *data, size_t size, sneck_error *error);
 
+/* True when bytes have been received that were not taken yet. */
+bool snk_redis_tls_has_pending(const SSL *session);
+
 /* True when the peer has ended the session. Takes nothing out of the stream. */
 bool snk_redis_tls_is_over(SSL *session);
 

@@ -45,6 +45,8 @@ typedef struct snk_node {
 /* The server at that address, with a reference; its client is made if there is none. NULL with `error`. */
 snk_node *snk_node_get(snk_topology *topology, snk_node_kind kind, const snk_redis_address *address,
                        sneck_error *error);
+/* The same without a reference, and NULL where there is no client yet. */
+snk_node *snk_node_find_locked(snk_topology *topology, snk_node_kind kind, const snk_redis_address *address);
 static inline snk_node *snk_node_ref_locked(snk_node *node)
 {
     if (node != NULL)
@@ -63,6 +65,8 @@ void snk_node_retire(snk_node *node);
  * hurry need not wait for the next one, which is seen to.
  */
 bool snk_node_is_down(snk_node *node, sneck_error *why);
+/* The same for all servers of the topology, by their index; how many of those that something lives on are down. */
+size_t snk_nodes_find_down(snk_topology *topology, bool down[SNK_REDIS_NODES_MAX]);
 /*
  * Closes those that nobody needs; returns when the next one may be closed. Only on the scout's thread, or when it is
  * gone.
@@ -115,8 +119,9 @@ struct snk_topology {
     pthread_t scout;
     bool scout_started;
     bool look_wanted;
-    bool look_urgently; /* somebody knows that there is something to see */
-    uint64_t looks;     /* that have ended */
+    bool look_urgently;   /* somebody knows that there is something to see */
+    int64_t wanted_at_ns; /* when somebody last had a reason to doubt what is known */
+    uint64_t looks;       /* that have ended */
     unsigned looks_in_row;
     int64_t looked_at_ns; /* when the last one ended */
     int64_t look_after_ns;

@@ -152,6 +152,16 @@ bool snk_redis_wire_is_over(snk_redis_wire *wire)
     return over;
 }
 
+bool snk_redis_wire_has_pending(snk_redis_wire *wire)
+{
+    if (wire->tls == NULL)
+        return false;
+    pthread_mutex_lock(&wire->tls_mutex);
+    bool pending = snk_redis_tls_has_pending(wire->tls);
+    pthread_mutex_unlock(&wire->tls_mutex);
+    return pending;
+}
+
 int snk_redis_poll_ms(int64_t until_ns)
 {
     int64_t left_ns = until_ns - snk_now_ns();

@@ -43,6 +43,9 @@ ssize_t snk_redis_wire_receive(snk_redis_wire *wire, char *data, size_t size, in
 /* The same without waiting. */
 ssize_t snk_redis_wire_receive_now(snk_redis_wire *wire, char *data, size_t size, sneck_error *error);
 
+/* True when TLS has bytes that the socket no longer shows. */
+bool snk_redis_wire_has_pending(snk_redis_wire *wire);
+
 /* True when the server has already ended the connection. Only while nobody receives. */
 bool snk_redis_wire_is_over(snk_redis_wire *wire);
 

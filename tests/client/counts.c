@@ -68,6 +68,28 @@ static void test_a_lost_permit_says_so(void **state)
     sneck_semaphore_free(semaphore);
 }
 
+static void test_a_permit_is_prolonged(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_permit *permit = NULL;
+    sneck_semaphore *semaphore = NULL;
+    sneck_semaphore_options options = SNECK_SEMAPHORE_OPTIONS_INIT;
+    options.lease_ms = 1000;
+    options.renew_ms = SNECK_NEVER;
+    EXPECT(SNECK_OK, sneck_semaphore_open(bed->client, "s", &options, &semaphore, &error));
+    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, 1, &error));
+    EXPECT(SNECK_OK, sneck_semaphore_acquire(semaphore, 1, 0, &permit, &error));
+    EXPECT(SNECK_OK, sneck_permit_extend(permit, 20000, &error));
+    assert_true(sneck_permit_remaining_ms(permit) > 10000);
+    EXPECT(SNECK_INVALID, sneck_permit_extend(permit, 1, &error));
+    EXPECT(SNECK_INVALID, sneck_permit_extend(NULL, 20000, &error));
+    test_break(bed->client, "s");
+    EXPECT(SNECK_LOST, sneck_permit_extend(permit, 20000, &error));
+    EXPECT(SNECK_LOST, sneck_permit_release(permit, &error));
+    sneck_semaphore_free(semaphore);
+}
+
 static void test_a_plain_semaphore_counts(void **state)
 {
     test_bed *bed = *state;
@@ -78,9 +100,34 @@ static void test_a_plain_semaphore_counts(void **state)
     assert_int_equal(available(semaphore), 0);
     EXPECT(SNECK_OK, sneck_semaphore_add(semaphore, 3, &error)); /* by anybody */
     assert_int_equal(available(semaphore), 3);
+    EXPECT(SNECK_INVALID, sneck_permit_extend(permit, 20000, &error));
     EXPECT(SNECK_OK, sneck_permit_release(permit, &error));
     assert_int_equal(available(semaphore), 5);
     EXPECT(SNECK_INVALID, sneck_semaphore_drain(semaphore, &permit, &error));
+    sneck_semaphore_free(semaphore);
+}
+
+static void *wait_for_permit(void *semaphore)
+{
+    sneck_permit *permit = NULL;
+    return (void *)(uintptr_t)sneck_semaphore_acquire(semaphore, 1, TEST_PATIENCE_MS, &permit, NULL);
+}
+
+/* Whatever came later would be granted to nobody otherwise. */
+static void test_a_thread_that_is_cancelled_takes_no_permit(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_semaphore *semaphore = open_semaphore(bed->client, true, 0);
+    sneck_permit *permit = NULL;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_permit, semaphore), 0);
+    test_await_waiting(bed->client, "s", 1);
+    assert_int_equal(pthread_cancel(thread), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, 1, &error));
+    EXPECT(SNECK_OK, sneck_semaphore_acquire(semaphore, 1, 0, &permit, &error));
+    EXPECT(SNECK_OK, sneck_permit_release(permit, &error));
     sneck_semaphore_free(semaphore);
 }
 
@@ -404,7 +451,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_permits_are_taken_and_given_back),
         cmocka_unit_test(test_a_lost_permit_says_so),
+        cmocka_unit_test(test_a_permit_is_prolonged),
         cmocka_unit_test(test_a_plain_semaphore_counts),
+        cmocka_unit_test(test_a_thread_that_is_cancelled_takes_no_permit),
         cmocka_unit_test(test_bad_numbers_are_refused),
         cmocka_unit_test(test_never_more_than_the_permits_are_inside),
         cmocka_unit_test(test_a_latch_lets_all_go_at_zero),

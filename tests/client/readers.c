@@ -229,6 +229,35 @@ static void test_a_broken_reader_has_lost(void **state)
     close_pair(&sides);
 }
 
+static void *read_and_end(void *read)
+{
+    return (void *)(uintptr_t)sneck_acquire(read, TEST_PATIENCE_MS, NULL);
+}
+
+/* What they held is given back by the watchdog; nothing of them may pile up in the handle either. */
+static void test_threads_that_end_without_a_release_leave_nothing_in_the_handle(void **state)
+{
+    enum {
+        THREADS = 100
+    };
+    test_bed *bed = *state;
+    pair sides = open_pair(bed->client, "r");
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        void *status = NULL;
+        assert_int_equal(pthread_create(&thread, NULL, read_and_end, sides.reader), 0);
+        assert_int_equal(pthread_join(thread, &status), 0);
+        assert_int_equal((uintptr_t)status, SNECK_OK);
+        int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+        while (test_health(bed->client).held > 0) {
+            assert_true(test_now_ms() < until_ms);
+            (void)usleep(1000);
+        }
+    }
+    assert_true(test_health(bed->client).locks < THREADS / 2);
+    close_pair(&sides);
+}
+
 static void test_a_read_handle_may_own_for_itself(void **state)
 {
     test_bed *bed = *state;
@@ -413,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_a_reader_is_interrupted),
         cmocka_unit_test(test_a_cancelled_reader_leaves_nothing_behind),
         cmocka_unit_test(test_a_broken_reader_has_lost),
+        cmocka_unit_test(test_threads_that_end_without_a_release_leave_nothing_in_the_handle),
         cmocka_unit_test(test_a_read_handle_may_own_for_itself),
         cmocka_unit_test(test_readers_never_see_half_a_record),
         cmocka_unit_test(test_a_reader_behind_a_waiting_writer_is_part_of_a_circle),

@@ -107,20 +107,37 @@ static void await_caught_up(const redis_server *replica)
     fleet_await(replica, "master_link_status:up", "INFO replication");
 }
 
-void fleet_await_acknowledged(const redis_server *server, size_t replicas)
+/*
+ * One try, in one write: whoever is told by a sentinel to be another's replica, or the master, closes all connections, and
+ * then there is no answer.
+ */
+static bool is_acknowledged(const redis_server *server, size_t replicas)
 {
     redisContext *context = redisConnectUnix(server->socket);
-    int64_t limit_ns = snk_now_ns() + test_patience_ns();
-    for (bool known = false; !known;) {
-        redisReply *written = redisCommand(context, "SET " TOIL_TAG "written 1 PX 1");
-        redisReply *acknowledged = redisCommand(context, "WAIT %d 100", (int)replicas);
-        assert_non_null(acknowledged);
-        known = acknowledged->integer >= (long long)replicas;
-        freeReplyObject(acknowledged);
-        freeReplyObject(written);
-        assert_true(snk_now_ns() < limit_ns);
+    void *written = NULL;
+    void *counted = NULL;
+    if (context != NULL && context->err == 0) {
+        (void)redisAppendCommand(context, "SET " TOIL_TAG "written 1 PX 1");
+        (void)redisAppendCommand(context, "WAIT %d 100", (int)replicas);
+        if (redisGetReply(context, &written) == REDIS_OK)
+            (void)redisGetReply(context, &counted);
     }
-    redisFree(context);
+    const redisReply *count = counted;
+    bool known = count != NULL && count->type == REDIS_REPLY_INTEGER && count->integer >= (long long)replicas;
+    freeReplyObject(written);
+    freeReplyObject(counted);
+    if (context != NULL)
+        redisFree(context);
+    return known;
+}
+
+void fleet_await_acknowledged(const redis_server *server, size_t replicas)
+{
+    int64_t limit_ns = snk_now_ns() + test_patience_ns();
+    while (!is_acknowledged(server, replicas)) {
+        assert_true(snk_now_ns() < limit_ns);
+        redis_bed_pause(1);
+    }
 }
 
 void fleet_start_replicated(redis_fleet *fleet, size_t replicas)
@@ -153,13 +170,17 @@ void fleet_cut_replication(redis_fleet *fleet, size_t master)
     fleet_await(server, "connected_slaves:0", "INFO replication");
 }
 
+static bool says_master(const redis_server *server)
+{
+    return server->pid != 0 && strncmp(fleet_ask(server, "ROLE"), "master", strlen("master")) == 0;
+}
+
 size_t fleet_await_master(redis_fleet *fleet, size_t except)
 {
     int64_t limit_ns = snk_now_ns() + test_patience_ns();
     for (;;) {
         for (size_t i = 0; i < fleet->count; i++) {
-            if (i != except && fleet->servers[i].pid != 0 &&
-                strncmp(fleet_ask(&fleet->servers[i], "ROLE"), "master", strlen("master")) == 0)
+            if (i != except && says_master(&fleet->servers[i]))
                 return i;
         }
         if (snk_now_ns() > limit_ns)
@@ -191,27 +212,72 @@ void fleet_start_sentinels(redis_fleet *fleet, const char *lines)
     }
 }
 
-void fleet_await_announced(redis_fleet *fleet, size_t master)
+/* So many sentinels say that it is the master. */
+static size_t count_namers(const redis_fleet *fleet, size_t master)
 {
     char text[32];
+    size_t count = 0;
     (void)snprintf(text, sizeof text, "127.0.0.1 %d", fleet->servers[master].port);
+    for (size_t i = 0; i < FLEET_SENTINELS; i++)
+        count += strcmp(fleet_ask(&fleet->sentinels[i], "SENTINEL get-master-addr-by-name " FLEET_SERVICE), text) == 0;
+    return count;
+}
+
+static void await_namers(const redis_fleet *fleet, size_t master, size_t count)
+{
     int64_t limit_ns = snk_now_ns() + test_patience_ns();
-    for (size_t i = 0;; i = (i + 1) % FLEET_SENTINELS) {
-        const char *named = fleet_ask(&fleet->sentinels[i], "SENTINEL get-master-addr-by-name " FLEET_SERVICE);
-        if (strcmp(named, text) == 0)
-            return;
+    while (count_namers(fleet, master) < count) {
         if (snk_now_ns() > limit_ns)
-            fail_msg("no sentinel names %s", text);
+            fail_msg("%zu sentinels do not name server %zu", count, master);
         redis_bed_pause(1);
     }
 }
 
+void fleet_await_announced(redis_fleet *fleet, size_t master)
+{
+    await_namers(fleet, master, 1);
+}
+
 void fleet_await_agreement(redis_fleet *fleet, size_t master)
 {
+    await_namers(fleet, master, FLEET_SENTINELS);
+}
+
+static bool is_agreed(const redis_fleet *fleet, size_t master)
+{
+    return says_master(&fleet->servers[master]) && count_namers(fleet, master) == FLEET_SENTINELS;
+}
+
+static bool is_settled(const redis_fleet *fleet, size_t master)
+{
+    const redis_server *server = &fleet->servers[master];
+    size_t replicas = fleet->count - 1;
     char text[32];
-    (void)snprintf(text, sizeof text, "127.0.0.1 %d", fleet->servers[master].port);
-    for (size_t i = 0; i < FLEET_SENTINELS; i++)
-        fleet_await(&fleet->sentinels[i], text, "SENTINEL get-master-addr-by-name " FLEET_SERVICE);
+    (void)snprintf(text, sizeof text, "connected_slaves:%zu", replicas);
+    return is_agreed(fleet, master) && strstr(fleet_ask(server, "INFO replication"), text) != NULL &&
+           is_acknowledged(server, replicas);
+}
+
+static size_t await_one(const redis_fleet *fleet, bool (*is_the_one)(const redis_fleet *fleet, size_t master))
+{
+    int64_t limit_ns = snk_now_ns() + test_patience_ns();
+    for (size_t i = 0;; i = (i + 1) % fleet->count) {
+        if (is_the_one(fleet, i))
+            return i;
+        if (snk_now_ns() > limit_ns)
+            fail_msg("the servers do not agree about one master");
+        redis_bed_pause(1);
+    }
+}
+
+size_t fleet_await_agreed(const redis_fleet *fleet)
+{
+    return await_one(fleet, is_agreed);
+}
+
+size_t fleet_await_settled(const redis_fleet *fleet)
+{
+    return await_one(fleet, is_settled);
 }
 
 /* ---- A cluster ---- */
@@ -301,7 +367,12 @@ static const redis_server *first_running(const redis_fleet *fleet)
 
 size_t fleet_owner(redis_fleet *fleet, unsigned slot)
 {
-    redisContext *context = redisConnectUnix(first_running(fleet)->socket);
+    return fleet_owner_seen_by(fleet, first_running(fleet), slot);
+}
+
+size_t fleet_owner_seen_by(const redis_fleet *fleet, const redis_server *server, unsigned slot)
+{
+    redisContext *context = redisConnectUnix(server->socket);
     redisReply *reply = redisCommand(context, "CLUSTER SLOTS");
     long long port = 0;
     for (size_t i = 0; reply != NULL && i < reply->elements; i++) {

@@ -38,6 +38,13 @@ size_t fleet_await_master(redis_fleet *fleet, size_t except);
 void fleet_await_announced(redis_fleet *fleet, size_t master);
 /* Waits until every sentinel says so. */
 void fleet_await_agreement(redis_fleet *fleet, size_t master);
+/*
+ * Waits until all sentinels name a server that says it is the master; its number. On a slow machine they may choose another
+ * one though nobody has died.
+ */
+size_t fleet_await_agreed(const redis_fleet *fleet);
+/* The same, and all others are its replicas and have all that is written to it. */
+size_t fleet_await_settled(const redis_fleet *fleet);
 /* Waits until that many replicas have what is written to the server, and it knows it. */
 void fleet_await_acknowledged(const redis_server *server, size_t replicas);
 /* Starts a killed server again, as a replica of another; returns when it has caught up. */
@@ -50,6 +57,7 @@ void fleet_cut_replication(redis_fleet *fleet, size_t master);
 unsigned fleet_slot(redis_fleet *fleet, const char *key);
 /* The number of the master for a slot, as the first server that runs sees it. */
 size_t fleet_owner(redis_fleet *fleet, unsigned slot);
+size_t fleet_owner_seen_by(const redis_fleet *fleet, const redis_server *server, unsigned slot);
 /* The name of a lock (with the usual prefix) that is on that server; another one for each number. */
 const char *fleet_name_on(redis_fleet *fleet, size_t server, unsigned number, char name[32]);
 /* Begins to move a slot: from now on one server exports it and the other imports it. */

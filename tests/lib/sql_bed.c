@@ -166,7 +166,7 @@ static void mariadb_disconnect(void *program)
     " WHERE p.USER = 'sneck' AND p.COMMAND = 'Sleep'"
 
 #define MYSQL_KILL(which) "BEGIN NOT ATOMIC DECLARE v BIGINT DEFAULT (SELECT " which "); KILL CONNECTION v; END"
-#define MYSQL_LISTENERS " FROM information_schema.PROCESSLIST WHERE STATE = 'User sleep'"
+#define MYSQL_LISTENERS " FROM information_schema.PROCESSLIST WHERE STATE LIKE 'Waiting in MASTER_GTID_WAIT%'"
 
 static const sql_server mariadb = {
     .name = "MariaDB",

@@ -299,6 +299,18 @@ void store_bed_needs_order(const clients *world)
         test_skip("SNECK_UNSUPPORTED: this store keeps no order of those who wait");
 }
 
+void store_bed_warm_up(const clients *world)
+{
+    snk_store *stores[] = { world->b, world->c, world->d };
+    snk_id claims[3];
+    snk_id holder = test_must_hold(world->a, "warm");
+    for (size_t i = 0; i < 3; i++)
+        claims[i] = test_must_queue(stores[i], "warm", NULL);
+    for (size_t i = 0; i < 3; i++)
+        expect(test_release(stores[i], "warm", &claims[i]), SNK_ANSWER_DONE);
+    expect(test_release(world->a, "warm", &holder), SNK_ANSWER_DONE);
+}
+
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
 static struct CMUnitTest test_on(const struct CMUnitTest *test, store_kind *kind)

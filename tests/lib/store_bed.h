@@ -30,6 +30,12 @@ void store_bed_needs(const clients *world, snk_mode mode);
 /* The same where those who wait are served in any order. */
 void store_bed_needs_order(const clients *world);
 
+/*
+ * Lets every client hold or wait once, so that it has its connections and listens: what a short lease must last for is then
+ * what the test does, not the making of them.
+ */
+void store_bed_warm_up(const clients *world);
+
 /* Insists on the kind of an answer. */
 void expect(snk_answer answer, snk_answer_kind kind);
 

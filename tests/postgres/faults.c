@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -53,6 +54,33 @@ static void test_a_server_that_takes_no_writes_grants_nothing_and_costs_no_hold(
     sneck_lock_free(lock);
     sneck_lock_free(another);
     sneck_close(client);
+}
+
+/*
+ * The server ends a transaction that was silent for its lease, and may be slow to: the hold is over when the row is free,
+ * so that whoever comes next is never told to have the lock while the row is not to be had.
+ */
+static void test_a_hold_with_a_row_is_over_when_its_session_is(void **state)
+{
+    postgres_bed *bed = *state;
+    snk_store *a = test_store(postgres_bed_url(bed, "mode=row"));
+    snk_store *b = test_store(postgres_bed_url(bed, "mode=row"));
+    snk_id holder = test_id();
+    test_expect_answer(test_acquire(a, "x", &holder, (test_ask){ .lease_ms = 500 }), SNK_ANSWER_HELD);
+    snk_id waiter = test_must_queue(b, "x", NULL);
+    pid_t session = (pid_t)postgres_bed_number(bed, "SELECT pid FROM pg_stat_activity WHERE usename = 'sneck'"
+                                                    " AND state = 'idle in transaction'");
+    assert_true(session > 0);
+    assert_int_equal(kill(session, SIGSTOP), 0);
+    postgres_bed_await(bed, "SELECT count(*) FROM sneck_hold WHERE ends_at > clock_timestamp()", 0);
+    test_expect_answer(test_renew(b, "x", &waiter, 20000), SNK_ANSWER_QUEUED);
+    assert_int_equal(postgres_bed_number(bed, "SELECT count(*) FROM sneck_queue"), 1); /* it was not given the lock */
+    assert_int_equal(kill(session, SIGCONT), 0);
+    postgres_bed_await(bed, "SELECT count(*) FROM sneck_inspect('lock:x') WHERE what = 'holder'", 0);
+    test_expect_answer(test_renew(b, "x", &waiter, 20000), SNK_ANSWER_HELD);
+    test_expect_answer(test_release(b, "x", &waiter), SNK_ANSWER_DONE);
+    test_store_close(b);
+    test_store_close(a);
 }
 
 static void test_of_several_servers_the_one_that_takes_writes_is_found_also_after_a_failover(void **state)
@@ -255,6 +283,7 @@ int main(void)
         TEST(test_a_deadlock_is_tried_again),
         TEST(test_a_statement_that_is_held_up_fails_and_does_not_happen),
         TEST(test_other_sessions_keep_their_settings),
+        TEST(test_a_hold_with_a_row_is_over_when_its_session_is),
         TEST(test_of_several_servers_the_one_that_takes_writes_is_found_also_after_a_failover),
     };
     return cmocka_run_group_tests(tests, NULL, postgres_bed_end);

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/futex.h"
 #include "redis_ask.h"
@@ -11,6 +12,9 @@
 
 #define SLEEPERS_MAX 4
 #define CALLED 1
+#define FLOOD 1500
+#define FEW_READS 600 /* messages, more than in four reads */
+#define SLOW '9'      /* begins a message that takes time to hear */
 
 static redis_server server;
 
@@ -46,6 +50,8 @@ static void hear_message(void *context, const snk_redis_message *message)
     scene *made = context;
     unsigned number = (unsigned)(message->payload[0] - '0');
     atomic_store(&made->heard_by, (uintptr_t)pthread_self());
+    if (message->payload[0] == SLOW)
+        (void)usleep(100);
     if (number < SLEEPERS_MAX) {
         made->sleepers[number].told++;
         call(made, &made->sleepers[number]);
@@ -208,6 +214,27 @@ static void test_a_sleep_ends_in_time(void **state)
     }
 }
 
+/* Messages that come faster than they are heard: many reads of them lie ready before the sleep begins. */
+static void test_a_sleep_ends_in_time_however_much_there_is_to_hear(void **state)
+{
+    scene *made = *state;
+    _Atomic uint32_t word = 0;
+    snk_redis_nap nap = { .word = &word, .until_ns = snk_now_ns() + 20 * SNK_NS_PER_MS, .may_receive = true };
+    snk_redis_sleep(made->redis, &nap);
+    publish(made, SLEEPERS_MAX); /* nobody's; from now on messages are left to those who sleep */
+    assert_true(wait_for_number(&made->messages, 1));
+    for (int i = 0; i < FLOOD; i += 100)
+        redis_do(made->redis, "EVAL for\ti=1,100\tdo\tredis.call('PUBLISH','all','9'..string.rep('x',100))end 0");
+    nap.until_ns = snk_now_ns() + 20 * SNK_NS_PER_MS;
+    snk_redis_sleep(made->redis, &nap);
+    assert_true(atomic_load(&made->messages) > 1);
+    assert_true(atomic_load(&made->messages) < FEW_READS);
+    sleeper *self = start(made, 0, true);
+    assert_true(wait_for_number(&made->messages, FLOOD));
+    call(made, self);
+    join(self);
+}
+
 static void test_a_cancelled_receiver_leaves_the_role_to_others(void **state)
 {
     scene *made = *state;
@@ -301,6 +328,7 @@ int main(void)
         TEST(test_those_who_stay_are_heard_for_when_the_receiver_leaves),
         TEST(test_a_receiver_is_called_away),
         TEST(test_a_sleep_ends_in_time),
+        TEST(test_a_sleep_ends_in_time_however_much_there_is_to_hear),
         TEST(test_a_cancelled_receiver_leaves_the_role_to_others),
         TEST(test_after_a_kill_a_sleeper_is_told_again),
         TEST(test_subscriptions_change_while_a_sleeper_receives),

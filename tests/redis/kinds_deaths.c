@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include "bed.h"
 #include "children.h"
 #include "redis_bed.h"
+#include "waiter.h"
 
 enum {
     WORDS = 64,
@@ -236,12 +238,129 @@ static void test_permits_of_the_killed_come_back(void **state)
     (void)munmap(shared, sizeof *shared);
 }
 
+static sneck_semaphore *open_plain(sneck_client *client)
+{
+    sneck_error error;
+    sneck_semaphore *semaphore = NULL;
+    sneck_semaphore_options options = SNECK_SEMAPHORE_OPTIONS_INIT;
+    options.leased = false;
+    return sneck_semaphore_open(client, "a", &options, &semaphore, &error) == SNECK_OK ? semaphore : NULL;
+}
+
+static int use_one_and_die(void *context)
+{
+    sneck_error error;
+    sneck_permit *permit = NULL;
+    sneck_client *client = open_client(context, &error);
+    CHECK(client != NULL);
+    CHECK(sneck_semaphore_acquire(open_plain(client), 1, 0, &permit, &error) == SNECK_OK);
+    CHECK(sneck_permit_release(permit, &error) == SNECK_OK);
+    (void)raise(SIGKILL);
+    return 0;
+}
+
+/* The claim by which a plain permit was taken may have a lease left; that must not bring the permit back once more. */
+static void test_a_plain_permit_comes_back_once_though_its_holder_dies_at_once(void **state)
+{
+    redis_bed *bed = *state;
+    sneck_error error;
+    job self = { .shared = NULL };
+    int64_t left = 0;
+    (void)snprintf(self.url, sizeof self.url, "%s", redis_bed_url(bed, NULL));
+    sneck_client *client = redis_bed_open(bed, NULL, NULL);
+    sneck_semaphore *semaphore = open_plain(client);
+    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, PERMITS, &error));
+    for (unsigned i = 0; i < test_scaled(200); i++) {
+        test_child child = test_child_start(use_one_and_die, &self);
+        assert_int_equal(test_child_join(&child), -1);
+    }
+    redis_bed_await(bed, "EXISTS lock:a", 0);
+    EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
+    assert_int_equal(left, PERMITS);
+    sneck_semaphore_free(semaphore);
+    sneck_close(client);
+}
+
+/* ---- The dead in a fair queue ---- */
+
+static sneck_lock *open_fair(sneck_client *client)
+{
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.fair = true;
+    return test_mutex(client, "a", &options);
+}
+
+static int wait_in_line(void *context)
+{
+    sneck_error error;
+    sneck_client *client = open_client(context, &error);
+    CHECK(client != NULL);
+    test_child_ready();
+    CHECK(sneck_acquire(open_fair(client), 60000, &error) == SNECK_OK);
+    return 0;
+}
+
+static long long scripts_run(redis_bed *bed)
+{
+    const char *found = strstr(redis_bed_text(bed, "INFO commandstats"), "cmdstat_evalsha:calls=");
+    assert_non_null(found);
+    return strtoll(strchr(found, '=') + 1, NULL, 10);
+}
+
+static void await_queue(sneck_client *client, size_t count)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_queue_in_store(client, "a") != count) {
+        assert_true(test_now_ms() < until_ms);
+        redis_bed_pause(1);
+    }
+}
+
+/* The first in the queue is offered the lock and does nothing: whoever is behind it sleeps until that is over. */
+static void test_the_dead_at_the_head_of_a_fair_queue_cost_no_storm(void **state)
+{
+    enum {
+        SCRIPTS_MAX = 20
+    };
+    redis_bed *bed = *state;
+    sneck_error error;
+    job jobs[1] = { 0 };
+    (void)snprintf(jobs[0].url, sizeof jobs[0].url, "%s", redis_bed_url(bed, NULL));
+    sneck_client *client = redis_bed_open(bed, NULL, NULL);
+    sneck_client *other = open_client(jobs, &error);
+    sneck_lock *holder = open_fair(client);
+    sneck_lock *behind = open_fair(other);
+    test_waiter waiter;
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    test_child dead = test_child_start(wait_in_line, jobs);
+    test_child_await(&dead);
+    await_queue(client, 1);
+    test_waiter_start(&waiter, behind, TEST_PATIENCE_MS);
+    await_queue(client, 2);
+    assert_int_equal(kill(dead.pid, SIGSTOP), 0);
+    long long before = scripts_run(bed);
+    int64_t began_ms = test_now_ms();
+    EXPECT(SNECK_OK, sneck_release(holder, &error));
+    test_waiter_join(&waiter);
+    long long count = scripts_run(bed) - before;
+    printf("# figure: behind one who does not take the lock: served after %lld ms, %lld scripts\n",
+           (long long)(waiter.served_at_ms - began_ms), count);
+    assert_true(count <= SCRIPTS_MAX);
+    test_child_kill(&dead);
+    sneck_lock_free(holder);
+    sneck_lock_free(behind);
+    sneck_close(other);
+    sneck_close(client);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, redis_bed_set_up, redis_bed_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_no_reader_sees_half_a_record),
         TEST(test_permits_of_the_killed_come_back),
+        TEST(test_a_plain_permit_comes_back_once_though_its_holder_dies_at_once),
+        TEST(test_the_dead_at_the_head_of_a_fair_queue_cost_no_storm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,9 @@
 #include "quorum_bed.h"
 #include "store/quorum/quorum.h"
 
+#define NODE_LIMIT_MS (QUORUM_LEASE_MAX_MS / 8) /* docs/quorum.md */
+#define LATE_MAX 5
+
 static quorum_bed nodes;
 
 static int start(void **state)
@@ -81,28 +84,62 @@ static void close_scene(scene *self)
     }
 }
 
-static void work(scene *self, unsigned rounds)
+/*
+ * "Nobody knows" is the right answer if no majority answered in time, and on a slow machine one of three nodes that run may
+ * be late, too. It comes no sooner than a node's time limit, and seldom.
+ */
+static bool was_late(sneck_status status, int64_t began_ms)
+{
+    static unsigned late;
+    if (status != SNECK_UNKNOWN)
+        return false;
+    assert_true(test_now_ms() - began_ms >= NODE_LIMIT_MS);
+    assert_true(++late <= LATE_MAX);
+    return true;
+}
+
+static void expect_acquire(sneck_status expected, sneck_lock *lock, int64_t wait_ms)
 {
     sneck_error error;
+    sneck_status status;
+    int64_t began_ms;
+    do {
+        began_ms = test_now_ms();
+        status = sneck_acquire(lock, wait_ms, &error);
+    } while (was_late(status, began_ms));
+    EXPECT(expected, status);
+}
+
+/* One that may not have been heard is repeated in the background; whoever comes next waits for it. */
+static void expect_release(sneck_lock *lock)
+{
+    sneck_error error;
+    int64_t began_ms = test_now_ms();
+    sneck_status status = sneck_release(lock, &error);
+    if (!was_late(status, began_ms))
+        EXPECT(SNECK_OK, status);
+}
+
+static void work(scene *self, unsigned rounds)
+{
     for (unsigned i = 0; i < rounds; i++) {
         sneck_lock *lock = self->locks[i % 2];
-        EXPECT(SNECK_OK, sneck_acquire(lock, TEST_PATIENCE_MS, &error));
+        expect_acquire(SNECK_OK, lock, TEST_PATIENCE_MS);
         assert_true(sneck_token(lock) > self->highest);
         self->highest = sneck_token(lock);
-        EXPECT(SNECK_BUSY, sneck_acquire(self->locks[(i + 1) % 2], 0, &error));
-        EXPECT(SNECK_OK, sneck_release(lock, &error));
+        expect_acquire(SNECK_BUSY, self->locks[(i + 1) % 2], 0);
+        expect_release(lock);
     }
 }
 
 /* The held lock is held, and nobody else's, for longer than a lease. */
 static void expect_held(const scene *self, int64_t ms)
 {
-    sneck_error error;
     sneck_lock *other = test_mutex(self->workers[0], "held", NULL);
     int64_t until_ms = test_now_ms() + ms;
     while (test_now_ms() < until_ms) {
         assert_true(sneck_is_held(self->held));
-        EXPECT(SNECK_BUSY, sneck_acquire(other, 0, &error));
+        expect_acquire(SNECK_BUSY, other, 0);
         redis_bed_pause(20);
     }
     sneck_lock_free(other);

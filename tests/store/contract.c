@@ -67,6 +67,7 @@ static void test_a_queued_claim_gets_a_ticket_and_a_time_to_look(void **state)
 static void test_a_waiter_is_told_to_look_when_the_hold_ends(void **state)
 {
     clients *world = *state;
+    store_bed_warm_up(world);
     snk_id holder = test_id();
     expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500 }), SNK_ANSWER_HELD);
     snk_answer answer;
@@ -78,6 +79,7 @@ static void test_newcomers_do_not_overtake_the_queue(void **state)
 {
     clients *world = *state;
     store_bed_needs_order(world);
+    store_bed_warm_up(world);
     snk_id holder = test_id();
     expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500, .why = "ends" }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
@@ -163,6 +165,7 @@ static void test_a_hold_whose_lease_has_ended_is_gone_for_good(void **state)
 static void test_a_renew_of_a_waiting_claim_takes_over_an_ended_hold(void **state)
 {
     clients *world = *state;
+    store_bed_warm_up(world);
     snk_id holder = test_id();
     expect(test_acquire(world->a, "x", &holder, (test_ask){ .lease_ms = 500, .why = "ends" }), SNK_ANSWER_HELD);
     snk_id waiter = test_must_queue(world->b, "x", NULL);
@@ -708,13 +711,31 @@ static void test_a_sleeper_without_a_ticket_is_woken_by_any_grant_of_its_client(
     }
 }
 
+/*
+ * Waits for a held lock until the store has nothing more to say: what may have been missed before it was listened to
+ * counts as news. Fills the tickets of its last look, and of any claim.
+ */
+static void queue_in_silence(snk_store *store, const char *name, uint64_t tickets_out[2])
+{
+    snk_answer answer;
+    snk_id claim = test_must_queue(store, name, &answer);
+    sleeper sleeping = { .store = store, .ticket = answer.ticket, .limit_ms = 20 };
+    for (sleep_in_store(&sleeping); sleeping.news && store->traits.pushes_wakeups; sleep_in_store(&sleeping)) {
+        answer = test_renew(store, name, &claim, TEST_LEASE_MS);
+        expect(answer, SNK_ANSWER_QUEUED);
+        sleeping.ticket = answer.ticket;
+    }
+    (void)store->ops->wait(store, 0, &sleeping.word, 0, snk_now_ns());
+    tickets_out[0] = answer.ticket;
+    tickets_out[1] = 0;
+}
+
 static void test_a_sleeper_is_woken_by_its_own_word(void **state)
 {
     clients *world = *state;
-    snk_answer answer;
+    uint64_t tickets[2];
     (void)test_must_hold(world->a, "x");
-    (void)test_must_queue(world->b, "x", &answer);
-    uint64_t tickets[] = { answer.ticket, 0 };
+    queue_in_silence(world->b, "x", tickets);
     for (size_t i = 0; i < 2; i++) {
         sleeper sleeping = { .store = world->b, .ticket = tickets[i], .limit_ms = 60000 };
         pthread_t thread;
@@ -729,10 +750,9 @@ static void test_a_sleeper_is_woken_by_its_own_word(void **state)
 static void test_a_sleep_ends_at_its_limit(void **state)
 {
     clients *world = *state;
-    snk_answer answer;
+    uint64_t tickets[2];
     (void)test_must_hold(world->a, "x");
-    (void)test_must_queue(world->b, "x", &answer);
-    uint64_t tickets[] = { answer.ticket, 0 };
+    queue_in_silence(world->b, "x", tickets);
     for (size_t i = 0; i < 2; i++) {
         sleeper sleeping = { .store = world->b, .ticket = tickets[i], .limit_ms = 20 };
         int64_t before_ns = snk_now_ns();
@@ -747,10 +767,9 @@ static void test_a_sleep_ends_at_its_limit(void **state)
 static void test_a_sleeper_can_be_cancelled(void **state)
 {
     clients *world = *state;
-    snk_answer answer;
+    uint64_t tickets[2];
     (void)test_must_hold(world->a, "x");
-    (void)test_must_queue(world->b, "x", &answer);
-    uint64_t tickets[] = { answer.ticket, 0 };
+    queue_in_silence(world->b, "x", tickets);
     for (size_t i = 0; i < 2; i++) {
         sleeper sleeping = { .store = world->b, .ticket = tickets[i], .limit_ms = 60000 };
         pthread_t thread;

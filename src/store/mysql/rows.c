@@ -38,6 +38,8 @@ static void give(snk_store *base, snk_sql_row *row, bool committed)
 
 /* ---- Locking ---- */
 
+#define NO_PATIENCE "innodb_lock_wait_timeout = 0"
+
 /* One look at the row: locks it in a transaction that stays open, if it is there and free, or with `waits` soon is. */
 static void try_lock(snk_my_store *store, const snk_sql_row *row, bool waits, snk_my_reply *reply)
 {
@@ -46,7 +48,7 @@ static void try_lock(snk_my_store *store, const snk_sql_row *row, bool waits, sn
     (void)snprintf(before, sizeof before,
                    "SET SESSION idle_transaction_timeout = %lld; START TRANSACTION;"
                    " SET STATEMENT %s FOR SELECT sneck_row_lock(",
-                   silence_s(row), waits ? SNK_MY_ROW_PATIENCE : "innodb_lock_wait_timeout = 0");
+                   silence_s(row), waits ? SNK_MY_ROW_PATIENCE : NO_PATIENCE);
     snk_sql_text_init(&text);
     snk_sql_text_word(&text, before);
     snk_sql_text_hex(&text, row->resource);
@@ -75,45 +77,70 @@ static bool make_row(snk_my_store *store, const char *resource, sneck_error *err
     snk_sql_text text;
     snk_my_reply reply;
     snk_sql_text_init(&text);
-    snk_sql_text_word(&text, "SELECT sneck_row_make(");
+    snk_sql_text_word(&text, "SET STATEMENT " NO_PATIENCE " FOR SELECT sneck_row_make(");
     snk_sql_text_hex(&text, resource);
     snk_sql_text_word(&text, ")");
     snk_my_run(store, &text, &reply);
-    /* Locked: then it is there by now, made by another who has it. */
+    /* Locked: then another has made it by now, and has it. */
     bool done = snk_my_look_result(&reply, error) == SNECK_OK || is_locked(reply.code);
     snk_my_reply_clear(&reply);
     return done;
 }
 
+/* What came of one look; unless it has the row, the connection is given back. */
+typedef enum looked {
+    LOOKED_LOCKED,
+    LOOKED_MISSING,
+    LOOKED_BUSY,
+    LOOKED_FAILED
+} looked;
+
+static looked look(snk_my_store *store, snk_sql_row *row, bool waits, sneck_error *error)
+{
+    snk_my_reply reply;
+    row->conn = snk_my_pool_take(&store->row_pool, error);
+    if (row->conn == NULL)
+        return LOOKED_FAILED;
+    try_lock(store, row, waits, &reply);
+    const char *found = snk_my_reply_text(&reply);
+    bool is_answered = reply.outcome == SNK_SQL_ANSWERED;
+    bool is_missing = is_answered && strcmp(found, "0") == 0;
+    bool has_row = is_answered && strcmp(found, "1") == 0;
+    snk_my_reply_clear(&reply);
+    if (has_row)
+        return LOOKED_LOCKED;
+    if (reply.is_broken)
+        snk_my_pool_give(&store->row_pool, row->conn, true);
+    else
+        roll_back(store, row->conn);
+    if (is_missing)
+        return LOOKED_MISSING;
+    (void)snk_my_look_result(&reply, error);
+    return is_answered || is_locked(reply.code) ? LOOKED_BUSY : LOOKED_FAILED;
+}
+
 static snk_sql_taken lock(snk_store *base, snk_sql_row *row, bool waits, sneck_error *error)
 {
     snk_my_store *store = snk_my_store_of(base);
-    for (int tries = 0;; tries++) {
-        snk_my_reply reply;
-        row->conn = snk_my_pool_take(&store->row_pool, error);
-        if (row->conn == NULL)
-            return SNK_SQL_ROW_FAILED;
-        try_lock(store, row, waits, &reply);
-        const char *found = snk_my_reply_text(&reply);
-        bool is_answered = reply.outcome == SNK_SQL_ANSWERED;
-        bool is_missing = is_answered && strcmp(found, "0") == 0;
-        bool has_row = is_answered && strcmp(found, "1") == 0;
-        snk_my_reply_clear(&reply);
-        if (has_row)
-            return SNK_SQL_ROW_LOCKED;
-        if (reply.is_broken)
-            snk_my_pool_give(&store->row_pool, row->conn, true);
-        else
-            roll_back(store, row->conn);
-        if (!is_answered) {
-            (void)snk_my_look_result(&reply, error);
-            return is_locked(reply.code) ? SNK_SQL_ROW_BUSY : SNK_SQL_ROW_FAILED;
-        }
-        if (!is_missing || tries > 0)
-            return SNK_SQL_ROW_BUSY;
+    looked found = look(store, row, waits, error);
+    if (found == LOOKED_MISSING) {
         if (!make_row(store, row->resource, error))
             return SNK_SQL_ROW_FAILED;
+        found = look(store, row, waits, error);
     }
+    /* The limit was one for the whole statement, and perhaps it was the server that was slow: the row may be free. */
+    if (found == LOOKED_BUSY && waits)
+        found = look(store, row, false, error);
+    switch (found) {
+    case LOOKED_LOCKED:
+        return SNK_SQL_ROW_LOCKED;
+    case LOOKED_MISSING: /* whoever was about to make it did not */
+    case LOOKED_BUSY:
+        return SNK_SQL_ROW_BUSY;
+    case LOOKED_FAILED:
+        break;
+    }
+    return SNK_SQL_ROW_FAILED;
 }
 
 /* ---- Holding, and the end of it ---- */

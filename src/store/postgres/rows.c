@@ -87,7 +87,9 @@ static snk_sql_taken lock(snk_store *base, snk_sql_row *row, bool waits, sneck_e
             (void)snk_pg_look_result(&reply, error);
             return snk_pg_is_locked(reply.state) ? SNK_SQL_ROW_BUSY : SNK_SQL_ROW_FAILED;
         }
-        if (tries > 0 || !make_row(store, row->resource, error))
+        if (tries > 0) /* somebody has removed it */
+            return SNK_SQL_ROW_BUSY;
+        if (!make_row(store, row->resource, error))
             return SNK_SQL_ROW_FAILED;
     }
 }

@@ -71,6 +71,7 @@ bool snk_quorum_claims_add(snk_quorum_claims *claims, const snk_id *id, const ch
     added->claim.touched = 0;
     added->claim.unanswered = 0;
     added->claim.heard = 0;
+    added->claim.free = 0;
     added->claim.listens = false;
     added->claim.thread = thread;
     size_t why_length = strnlen(why, SNK_WHY_LENGTH_MAX);
@@ -102,6 +103,7 @@ bool snk_quorum_claims_try(snk_quorum_claims *claims, const snk_id *id, snk_quor
         *claim_out = found->claim;
         found->claim.attempts++;
         found->claim.heard = 0;
+        found->claim.free = 0;
     }
     (void)pthread_mutex_unlock(&claims->mutex);
     return seeks;
@@ -136,16 +138,26 @@ bool snk_quorum_claims_listen(snk_quorum_claims *claims, const snk_id *id)
     return is_new;
 }
 
-bool snk_quorum_claims_wait(snk_quorum_claims *claims, const snk_id *id, uint64_t above, uint32_t majority,
-                            bool *news_out)
+/*
+ * Is another try worth it? What was free at the last one counts, because it says nothing when it stays so; alone it is
+ * no news. Without it, a try that came too early would use up the messages of those nodes that had been released.
+ */
+static bool has_news(const snk_quorum_claim *claim, uint32_t majority)
+{
+    return claim->heard != 0 && (uint32_t)__builtin_popcount(claim->heard | claim->free) >= majority;
+}
+
+bool snk_quorum_claims_wait(snk_quorum_claims *claims, const snk_id *id, const snk_quorum_refusal *refusal,
+                            uint32_t majority, bool *news_out)
 {
     (void)pthread_mutex_lock(&claims->mutex);
     known *found = find_locked(claims, id);
     if (found != NULL) {
         found->claim.state = SNK_QUORUM_WAITS;
-        if (above > found->claim.above)
-            found->claim.above = above;
-        *news_out = (uint32_t)__builtin_popcount(found->claim.heard) >= majority;
+        if (refusal->above > found->claim.above)
+            found->claim.above = refusal->above;
+        found->claim.free = refusal->free;
+        *news_out = has_news(&found->claim, majority);
     }
     (void)pthread_mutex_unlock(&claims->mutex);
     return found != NULL;
@@ -193,14 +205,12 @@ static size_t collect_locked(snk_quorum_claims *claims, const char *name, uint32
         const snk_list *bucket = &claims->buckets[i];
         for (snk_link *link = snk_list_first(bucket); link != NULL; link = snk_list_next(bucket, link)) {
             known *one = known_of(link);
-            uint32_t bit = UINT32_C(1) << node;
             if (one->claim.state == SNK_QUORUM_HOLDS || strcmp(one->name, name) != 0)
                 continue;
             if (first) {
-                bool is_new = (one->claim.heard & bit) == 0;
-                one->claim.heard |= bit;
-                one->rung = is_new && one->claim.state == SNK_QUORUM_WAITS &&
-                            (uint32_t)__builtin_popcount(one->claim.heard) == majority;
+                bool knew = has_news(&one->claim, majority);
+                one->claim.heard |= UINT32_C(1) << node;
+                one->rung = !knew && one->claim.state == SNK_QUORUM_WAITS && has_news(&one->claim, majority);
             }
             if (one->rung && count < RINGS_MAX) {
                 one->rung = false;

@@ -34,6 +34,7 @@ typedef struct snk_quorum_claim {
     uint32_t touched;    /* HOLDS: nodes that may have its vote */
     uint32_t unanswered; /* HOLDS: nodes that may get a vote of this try yet, though nobody will hear of it */
     uint32_t heard;      /* nodes that said, since the last try began, that the lock was released */
+    uint32_t free;       /* WAITS: nodes that were nobody's when the last try asked them */
     bool listens;        /* the channel of the lock is subscribed to for it */
     int64_t thread;      /* of the owner */
     char why[SNK_WHY_LENGTH_MAX + 1];
@@ -68,12 +69,18 @@ bool snk_quorum_claims_hold(snk_quorum_claims *claims, const snk_id *id, const s
 /* Its channel is subscribed to from now on. False when it was already, or there is no such claim. */
 bool snk_quorum_claims_listen(snk_quorum_claims *claims, const snk_id *id);
 
+/* What a try that was refused has found out. */
+typedef struct snk_quorum_refusal {
+    uint64_t above; /* as in snk_quorum_claim */
+    uint32_t free;
+} snk_quorum_refusal;
+
 /*
- * The try was refused: the claim waits. `*news_out`: the lock was released on so many nodes meanwhile (`majority`) that
- * the next try is worth it at once. False when it was given up meanwhile.
+ * The try was refused: the claim waits. `*news_out`: the lock was released on so many nodes meanwhile that with those
+ * that were free it is a majority: the next try is worth it at once. False when it was given up meanwhile.
  */
-bool snk_quorum_claims_wait(snk_quorum_claims *claims, const snk_id *id, uint64_t above, uint32_t majority,
-                            bool *news_out);
+bool snk_quorum_claims_wait(snk_quorum_claims *claims, const snk_id *id, const snk_quorum_refusal *refusal,
+                            uint32_t majority, bool *news_out);
 
 /*
  * A node may have a vote of the try; with `unanswered` it may get one yet. False when the claim does not hold by that
@@ -87,8 +94,8 @@ bool snk_quorum_claims_remove(snk_quorum_claims *claims, const snk_id *id, const
                               snk_quorum_claim *claim_out);
 
 /*
- * A node says that the lock was released. Calls `ring` for each claim that waits for it and has heard that of so many
- * nodes by this, with nothing locked.
+ * A node says that the lock was released. Calls `ring` for each claim that waits for it and knows by this that a
+ * majority is free, with nothing locked.
  */
 void snk_quorum_claims_hear(snk_quorum_claims *claims, const char *name, uint32_t node, uint32_t majority,
                             void (*ring)(void *context, const char *name, const snk_id *id), void *context);

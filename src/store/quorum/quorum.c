@@ -77,8 +77,10 @@ static const snk_store_ops quorum_ops = {
     .inspect = snk_quorum_inspect,
     .list = snk_quorum_list,
     .break_hold = snk_quorum_break,
+    .probe = snk_quorum_probe,
     .describe = snk_quorum_describe,
     .each_node = snk_quorum_each_node,
+    .reconnect = snk_quorum_reconnect,
     .close = close_store,
     .abandon = abandon,
 };
@@ -108,6 +110,8 @@ static snk_quorum_store *new_store(const snk_store_config *config)
     store->retry_ns = config->retry_ns > 0 ? config->retry_ns : SNK_RETRY_MS_DEFAULT * SNK_NS_PER_MS;
     store->bell.news = config->news;
     store->bell.news_context = config->news_context;
+    store->link = config->link;
+    store->link_context = config->link_context;
     store->log = config->log;
     store->log_context = config->log_context;
     uint64_t seed = 0;
@@ -142,6 +146,7 @@ static sneck_status open_nodes(snk_quorum_store *store, const snk_url *url, snec
                      .verify_none = verify != NULL && strcmp(verify, "none") == 0 },
             .listener = snk_quorum_listener(node),
         };
+        snk_quorum_watch_link(&config.listener);
         store->quorum.nodes = (uint32_t)i + 1;
         status = snk_quorum_node_open(node, &config, error);
     }
@@ -186,24 +191,13 @@ static sneck_status judge_hello(snk_quorum_store *store, const snk_operation *he
 /* So that wrong addresses and passwords are said when the store is opened; and the clocks of the nodes are known. */
 static sneck_status greet(snk_quorum_store *store, sneck_error *error)
 {
-    snk_node_words words;
-    snk_send nothing = { .lease_ns = 0 };
-    snk_operation *hello = snk_operation_new(store, SNK_OPERATION_HELLO, "", &nothing);
+    snk_operation *hello = snk_quorum_hello(store, SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns, error);
     if (hello == NULL)
-        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
-    hello->script = SNK_NODE_HELLO;
-    hello->timeout_ns = SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns;
-    snk_node_words_begin(&words, SNK_NODE_HELLO, 1);
-    snk_node_words_add(&words, store->marker);
-    snk_node_words_add(&words, store->lease_max);
-    sneck_status status = snk_operation_prepare(hello, &words, error);
-    if (status == SNECK_OK) {
-        snk_operations_ask(store, &hello, 1);
-        (void)pthread_mutex_lock(&hello->mutex);
-        status = judge_hello(store, hello, error);
-        hello->is_over = true;
-        (void)pthread_mutex_unlock(&hello->mutex);
-    }
+        return error->status;
+    (void)pthread_mutex_lock(&hello->mutex);
+    sneck_status status = judge_hello(store, hello, error);
+    hello->is_over = true;
+    (void)pthread_mutex_unlock(&hello->mutex);
     snk_operation_unref(hello);
     return status;
 }

@@ -54,11 +54,16 @@ struct snk_quorum_store {
     snk_quorum_options options;
     int64_t retry_ns;
     snk_quorum quorum;
+    snk_link_fn link;
+    void *link_context;
     void (*log)(void *context, sneck_log_level level, const char *text);
     void *log_context;
     snk_quorum_node nodes[SNK_QUORUM_NODES_MAX];
 
     pthread_mutex_t mutex;       /* of the nodes' clocks; a leaf */
+    uint32_t linked;             /* under mutex: nodes with a connection */
+    bool was_linked;             /* under mutex: a majority had one before */
+    _Atomic uint32_t mute;       /* nodes that were silent when the watchdog last asked */
     _Atomic uint64_t last_token; /* the highest that this client has proposed */
     _Atomic uint64_t random;
     _Atomic bool is_closing;
@@ -126,6 +131,22 @@ void snk_quorum_await_hearing(snk_quorum_store *store, const char *name);
 void snk_quorum_report(snk_quorum_store *store, sneck_node nodes_out[SNK_QUORUM_NODES_MAX]);
 void snk_quorum_each_node(snk_store *base, snk_node_fn callback, void *context);
 void snk_quorum_describe(snk_store *base, snk_store_state *state_out);
+
+/* What the middle one of the nodes' clocks shows; 0: none is known. */
+int64_t snk_quorum_time_us(snk_quorum_store *store);
+
+/* ---- watch.c ---- */
+
+/*
+ * Has every node say what a client must know of it, and waits until a majority has, or all that can. To be looked at
+ * under its mutex, and then set to over; the caller's reference. NULL without memory.
+ */
+struct snk_operation *snk_quorum_hello(snk_quorum_store *store, int64_t timeout_ns, sneck_error *error);
+sneck_status snk_quorum_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
+/* Makes the connections anew of those that did not answer the last probe. */
+void snk_quorum_reconnect(snk_store *base);
+/* Has the client told when a majority is connected no more, or is again. */
+void snk_quorum_watch_link(snk_redis_listener *listener);
 
 /* ---- look.c ---- */
 

@@ -25,6 +25,14 @@ static int64_t middle_locked(const snk_quorum_store *store, int64_t now_ns)
     return times[count / 2];
 }
 
+int64_t snk_quorum_time_us(snk_quorum_store *store)
+{
+    (void)pthread_mutex_lock(&store->mutex);
+    int64_t time_us = middle_locked(store, snk_now_ns());
+    (void)pthread_mutex_unlock(&store->mutex);
+    return time_us;
+}
+
 /* When the votes of a node count: it may have been restarted, or emptied, or both. */
 static int64_t counts_in_ms(const snk_quorum_node *node, int64_t now_ns)
 {

@@ -298,8 +298,11 @@ static bool wait_for_it(snk_operation *operation, snk_answer *answer)
     const snk_ballot *ballot = &operation->ballot;
     bool news = false;
     bool busy = ballot->verdict == SNK_VERDICT_BUSY;
-    if (!snk_quorum_claims_wait(&store->claims, &operation->send.claim, ballot->above,
-                                snk_quorum_majority(&store->quorum), &news))
+    (void)pthread_mutex_lock(&operation->mutex); /* answers may still come */
+    const snk_quorum_refusal refusal = { .above = ballot->above, .free = snk_ballot_free(ballot) };
+    (void)pthread_mutex_unlock(&operation->mutex);
+    if (!snk_quorum_claims_wait(&store->claims, &operation->send.claim, &refusal, snk_quorum_majority(&store->quorum),
+                                &news))
         return false;
     if (operation->send.ask == SNK_ASK_RENEW && !busy) {
         refuse(operation, answer);
@@ -312,7 +315,10 @@ static bool wait_for_it(snk_operation *operation, snk_answer *answer)
     look_ns += snk_quorum_jitter(store, look_ns < JITTER_NS_MAX ? look_ns : JITTER_NS_MAX);
     if (busy && store->retry_ns < look_ns && !snk_quorum_hears(store, operation->name))
         look_ns = store->retry_ns;
-    if (news || look_ns < 1)
+    /* It came before anybody could be rung. */
+    if (news)
+        snk_bell_ring(&store->bell, operation->name, &operation->send.claim);
+    if (look_ns < 1)
         look_ns = 1;
     answer->kind = SNK_ANSWER_QUEUED;
     answer->look_after_ns = look_ns < operation->send.lease_ns / 3 ? look_ns : operation->send.lease_ns / 3;

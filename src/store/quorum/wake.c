@@ -1,7 +1,7 @@
 /*
  * Messages. A node that gives a vote back at the end of a hold says so on the lock's public channel. One node alone says
- * little: only when a majority has said it since the last try began, another try is worth it. Whatever they say, that is
- * all it does; a lost message is made good by the next look.
+ * little: only when those that have said it since the last try began, and those that were free then, are a majority,
+ * another try is worth it. Whatever they say, that is all it does; a lost message is made good by the next look.
  */
 #include <limits.h>
 #include <stdio.h>

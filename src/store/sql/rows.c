@@ -185,6 +185,44 @@ static void ask_with_row(snk_sql_rows *rows, const snk_claim *claim, snk_sql_row
         drop(rows, row);
 }
 
+/* The claim has the lock in the tables: a renewal follows, with the row. Busy: it is next. */
+static snk_sql_taken follow_with_row(snk_sql_rows *rows, const snk_claim *claim, snk_answer *answer)
+{
+    snk_sql_row *row = NULL;
+    sneck_error error;
+    snk_claim renewal = *claim;
+    renewal.send.ask = SNK_ASK_RENEW;
+    snk_sql_taken result = take(rows, &renewal, true, &row, &error);
+    switch (result) {
+    case SNK_SQL_ROW_LOCKED:
+        ask_with_row(rows, &renewal, row, answer);
+        break;
+    case SNK_SQL_ROW_BUSY:
+        be_next(rows, answer);
+        break;
+    case SNK_SQL_ROW_FAILED:
+        fail(answer, &error);
+        break;
+    }
+    return result;
+}
+
+/*
+ * The row was locked when it was tried, and yet nobody has the lock in the tables: mostly one that tries as well, and is
+ * about to give the row back. That is waited for, because a lock that is free must be given.
+ */
+static void acquire_without_row(snk_sql_rows *rows, const snk_claim *claim, snk_answer *answer)
+{
+    ask_without_row(rows, claim, answer);
+    if (answer->kind != SNK_ANSWER_HELD)
+        return;
+    snk_sql_taken result = follow_with_row(rows, claim, answer);
+    if (result == SNK_SQL_ROW_BUSY && !claim->send.queue)
+        be_busy(rows, claim, answer);
+    else if (answer->kind == SNK_ANSWER_FAILED)
+        answer->kind = SNK_ANSWER_UNCERTAIN; /* it has the lock in the tables */
+}
+
 static void acquire(snk_sql_rows *rows, const snk_claim *claim, snk_answer *answer)
 {
     snk_sql_row *row = NULL;
@@ -194,13 +232,7 @@ static void acquire(snk_sql_rows *rows, const snk_claim *claim, snk_answer *answ
         ask_with_row(rows, claim, row, answer);
         return;
     case SNK_SQL_ROW_BUSY:
-        ask_without_row(rows, claim, answer);
-        if (answer->kind != SNK_ANSWER_HELD)
-            return;
-        if (claim->send.queue)
-            be_next(rows, answer);
-        else
-            be_busy(rows, claim, answer);
+        acquire_without_row(rows, claim, answer);
         return;
     case SNK_SQL_ROW_FAILED:
         fail(answer, &error);
@@ -247,20 +279,8 @@ static void renew(snk_sql_rows *rows, const snk_claim *claim, snk_answer *answer
         return;
     }
     ask_without_row(rows, claim, answer);
-    if (answer->kind != SNK_ANSWER_HELD)
-        return;
-    sneck_error error;
-    switch (take(rows, claim, true, &row, &error)) {
-    case SNK_SQL_ROW_LOCKED:
-        ask_with_row(rows, claim, row, answer);
-        return;
-    case SNK_SQL_ROW_BUSY:
-        be_next(rows, answer);
-        return;
-    case SNK_SQL_ROW_FAILED:
-        fail(answer, &error);
-        return;
-    }
+    if (answer->kind == SNK_ANSWER_HELD)
+        (void)follow_with_row(rows, claim, answer);
 }
 
 /* Releases a claim that has no row, as far as this thread knows. */

@@ -8,10 +8,16 @@
 --
 -- Every function locks the row of sneck_state before it looks at anything else of that lock, and locks no second one. What
 -- it then reads without locking it reads as it was after that moment, because no read without a lock comes before: within
--- one statement all of those see the same state of the tables. The clock stands still within a statement; it shows when the
--- statement began, so a lease never ends before the caller's own count of it.
+-- one statement all of those see the same state of the tables. They look at the clock when they have that lock: an offer
+-- must not be over before anybody can see it, however long its maker was held up.
+
+-- The server's usual clock stands still within a statement; what has passed since is added, unless somebody set the clock.
 CREATE OR REPLACE FUNCTION sneck_now() RETURNS BIGINT NO SQL
-RETURN TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))
+BEGIN
+    DECLARE v_since BIGINT DEFAULT TIMESTAMPDIFF(MICROSECOND, NOW(6), SYSDATE(6));
+    RETURN TIMESTAMPDIFF(MICROSECOND, '1970-01-01 00:00:00', UTC_TIMESTAMP(6))
+        + IF(v_since BETWEEN 0 AND 60000000, v_since, 0);
+END
 //
 -- What a name is of: 0 a lock, 1 a latch, 2 a condition, which have a byte before their names that begins no lock's.
 CREATE OR REPLACE FUNCTION sneck_object(a_name VARBINARY(700)) RETURNS INT DETERMINISTIC NO SQL
@@ -200,7 +206,7 @@ CREATE OR REPLACE FUNCTION sneck_acquire(a_name VARBINARY(700), a_claim CHAR(32)
     a_why VARBINARY(255), a_mode INT, a_units INT, a_beside CHAR(32) CHARACTER SET ascii, a_in_row BOOLEAN)
     RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
-    DECLARE v_now BIGINT DEFAULT sneck_now();
+    DECLARE v_now BIGINT;
     DECLARE v_tombstones_until, v_claims, v_place, v_first, v_last BIGINT;
     looked: LOOP
         SELECT tombstones_until, claims, place INTO v_tombstones_until, v_claims, v_place FROM sneck_state
@@ -210,6 +216,7 @@ BEGIN
         END IF;
         CALL sneck_make(a_name);
     END LOOP;
+    SET v_now = sneck_now();
     IF v_tombstones_until > v_now AND EXISTS (SELECT 1 FROM sneck_tombstone
             WHERE resource_name = a_name AND claim = a_claim AND ends_at > v_now) THEN
         RETURN '4';
@@ -241,10 +248,11 @@ END
 CREATE OR REPLACE FUNCTION sneck_renew(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii, a_lease_us BIGINT,
     a_in_row BOOLEAN) RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
-    DECLARE v_now BIGINT DEFAULT sneck_now();
+    DECLARE v_now BIGINT;
     DECLARE v_claims, v_first, v_last, v_place BIGINT;
     DECLARE v_units INT;
     SELECT claims INTO v_claims FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
+    SET v_now = sneck_now();
     IF v_claims IS NULL THEN
         RETURN '4';
     END IF;
@@ -275,7 +283,7 @@ END
 CREATE OR REPLACE FUNCTION sneck_release(a_name VARBINARY(700), a_claim CHAR(32) CHARACTER SET ascii,
     a_tombstone_us BIGINT, a_unused BOOLEAN) RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
-    DECLARE v_now BIGINT DEFAULT sneck_now();
+    DECLARE v_now BIGINT;
     DECLARE v_claims, v_place BIGINT;
     DECLARE v_mode, v_units INT;
     looked: LOOP
@@ -288,6 +296,7 @@ BEGIN
         END IF;
         CALL sneck_make(a_name);
     END LOOP;
+    SET v_now = sneck_now();
     IF a_tombstone_us > 0 THEN
         CALL sneck_bury(a_name, a_claim, v_now, a_tombstone_us);
     END IF;
@@ -314,7 +323,7 @@ END
 CREATE OR REPLACE FUNCTION sneck_break(a_name VARBINARY(700), a_token BIGINT, a_text VARBINARY(400))
     RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
-    DECLARE v_now BIGINT DEFAULT sneck_now();
+    DECLARE v_now BIGINT;
     DECLARE v_claims BIGINT;
     DECLARE v_broken BIGINT DEFAULT 0;
     DECLARE v_claim CHAR(32) CHARACTER SET ascii;
@@ -322,6 +331,7 @@ BEGIN
     DECLARE v_mode, v_units INT;
     DECLARE v_in_row BOOLEAN;
     SELECT claims INTO v_claims FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
+    SET v_now = sneck_now();
     broken: LOOP
         SET v_claim = NULL;
         SELECT claim, owner, mode, units, in_row INTO v_claim, v_owner, v_mode, v_units, v_in_row FROM sneck_hold
@@ -350,7 +360,7 @@ END
 CREATE OR REPLACE FUNCTION sneck_tally(a_name VARBINARY(700), a_verb INT, a_value BIGINT,
     a_id CHAR(32) CHARACTER SET ascii) RETURNS VARCHAR(128) MODIFIES SQL DATA
 BEGIN
-    DECLARE v_now BIGINT DEFAULT sneck_now();
+    DECLARE v_now BIGINT;
     DECLARE v_total, v_new BIGINT;
     looked: LOOP
         SELECT total INTO v_total FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
@@ -362,6 +372,7 @@ BEGIN
         END IF;
         CALL sneck_make(a_name);
     END LOOP;
+    SET v_now = sneck_now();
     CALL sneck_settle(a_name, v_now, '');
     SELECT total INTO v_total FROM sneck_state WHERE resource_name = a_name;
     CASE a_verb
@@ -464,14 +475,18 @@ BEGIN
     RETURN TRUE;
 END
 //
--- The claims of a client that were granted since it was last told; if there are none, it sleeps until it is called. The look
--- waits for whoever is about to add one, because the call of that one may have come before this began.
+-- The claims of a client that were granted since it was last told; if there are none, it waits until it is called. The look
+-- waits for whoever is about to add one, because the call of that one may have come before this began. What is waited for
+-- never comes: a position of a replication that does not exist. SLEEP would do, but all sleepers of a server share a mutex,
+-- and a KILL QUERY that finds it taken waits for its victim, and that one for it, for two seconds: with the lock's row locked.
 CREATE OR REPLACE PROCEDURE sneck_listen(a_client CHAR(36) CHARACTER SET ascii, a_seconds INT) MODIFIES SQL DATA
 BEGIN
     DECLARE v_count BIGINT;
     SELECT COUNT(*) INTO v_count FROM sneck_bell WHERE client = a_client FOR UPDATE;
     IF v_count = 0 THEN
-        DO SLEEP(a_seconds);
+        IF MASTER_GTID_WAIT('4294967295-1-9223372036854775807', a_seconds) = 0 THEN
+            DO SLEEP(a_seconds);
+        END IF;
     ELSE
         DELETE FROM sneck_bell WHERE client = a_client RETURNING claim;
     END IF;

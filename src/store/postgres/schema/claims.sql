@@ -25,10 +25,11 @@ $$;
 
 -- ---- Parts ----
 
+-- A hold with a row is over when its transaction is, which the server ends for its silence after the lease: before that
+-- nobody else could have the row.
 CREATE OR REPLACE FUNCTION sneck_is_over(a_ends_at timestamptz, a_row_xid xid8, a_now timestamptz) RETURNS boolean
 LANGUAGE sql STABLE AS $$
-    SELECT CASE WHEN a_ends_at <= a_now THEN true
-                WHEN a_row_xid IS NULL THEN false
+    SELECT CASE WHEN a_row_xid IS NULL THEN a_ends_at <= a_now
                 ELSE pg_xact_status(a_row_xid) IS DISTINCT FROM 'in progress' END
 $$;
 

@@ -11,7 +11,7 @@ LANGUAGE sql STABLE AS $$
             FROM sneck_state WHERE resource_name = a_name
         UNION ALL
         SELECT 2, token_first, 'holder', owner, host, why, pid, sneck_clock_us(now_at) - sneck_clock_us(since),
-                sneck_clock_us(ends_at) - sneck_clock_us(now_at), token_first, fair, mode, units
+                greatest(sneck_clock_us(ends_at) - sneck_clock_us(now_at), 0), token_first, fair, mode, units
             FROM sneck_hold, clock WHERE resource_name = a_name AND NOT sneck_is_over(ends_at, row_xid, now_at)
         UNION ALL
         SELECT 3, place, 'waiter', owner, host, why, pid, sneck_clock_us(now_at) - sneck_clock_us(since),

@@ -1,4 +1,4 @@
-#include "client/errands.h"
+#include "client/delivery.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ typedef struct parcels {
     size_t packed_count;
     _Atomic size_t next; /* that nobody has begun */
     parcel *each;        /* owned, as the others */
-    snk_errand **packed;
+    snk_delivery **packed;
     snk_claim *claims;
     snk_answer *answers;
 } parcels;
@@ -36,9 +36,9 @@ static size_t size_of_parcel(const sneck_client *client, size_t count)
     return share < SNK_TOGETHER_MAX ? share : SNK_TOGETHER_MAX;
 }
 
-static void pack(parcels *all, snk_errand *errand)
+static void pack(parcels *all, snk_delivery *delivery)
 {
-    const snk_turn *turn = &errand->turn;
+    const snk_turn *turn = &delivery->turn;
     const snk_asker *asker = &turn->askers[0];
     snk_claim *claim = &all->claims[all->packed_count];
     *claim = (snk_claim){
@@ -49,31 +49,31 @@ static void pack(parcels *all, snk_errand *errand)
         .send = turn->actions.sends[0],
     };
     claim->grip.beside = asker->beside;
-    errand->is_packed = true;
-    all->packed[all->packed_count++] = errand;
+    delivery->is_packed = true;
+    all->packed[all->packed_count++] = delivery;
 }
 
 /* One call asks one kind of thing. */
-static bool is_for(const parcels *all, const snk_errand *errand, const sneck_client *client)
+static bool is_for(const parcels *all, const snk_delivery *delivery, const sneck_client *client)
 {
-    const snk_actions *actions = &errand->turn.actions;
-    return errand->turn.client == client && !errand->is_packed && actions->send_count == 1 &&
+    const snk_actions *actions = &delivery->turn.actions;
+    return delivery->turn.client == client && !delivery->is_packed && actions->send_count == 1 &&
            actions->sends[0].ask == all->ask && !actions->sends[0].chase;
 }
 
 /* Everything for one client. */
-static void pack_client(parcels *all, snk_errand *const errands[], size_t count, const sneck_client *client)
+static void pack_client(parcels *all, snk_delivery *const deliveries[], size_t count, const sneck_client *client)
 {
     size_t wanted = 0;
     for (size_t i = 0; i < count; i++)
-        wanted += is_for(all, errands[i], client);
+        wanted += is_for(all, deliveries[i], client);
     size_t size = wanted == 0 ? 0 : size_of_parcel(client, wanted);
     for (size_t i = 0, done = 0; done < wanted; i++) {
-        if (!is_for(all, errands[i], client))
+        if (!is_for(all, deliveries[i], client))
             continue;
         if (done % size == 0)
             all->each[all->count++] = (parcel){ .first = all->packed_count };
-        pack(all, errands[i]);
+        pack(all, deliveries[i]);
         all->each[all->count - 1].count++;
         done++;
     }
@@ -118,17 +118,17 @@ static void ask_store(snk_store *store, const snk_claim claims[], snk_answer ans
         (void)snk_futex_wait_any(&(snk_futex_word){ .word = &word, .expected = 0 }, 1, SNK_NEVER_NS);
 }
 
-static void take_answer(snk_errand *errand, const snk_send *send, snk_answer *answer)
+static void take_answer(snk_delivery *delivery, const snk_send *send, snk_answer *answer)
 {
-    snk_turn *turn = &errand->turn;
+    snk_turn *turn = &delivery->turn;
     bool was_pending = turn->actions.pending;
     snk_why_unref(turn->askers[0].why);
     snk_answer_settle(answer);
     snk_event event = { .kind = SNK_EVENT_REPLY, .send = send, .answer = answer };
     snk_turn_run(turn, turn->client, turn->entry, &event);
     if (was_pending)
-        errand->released = turn->actions.release;
-    errand->is_pending = was_pending;
+        delivery->released = turn->actions.release;
+    delivery->is_pending = was_pending;
     snk_perform(turn, NULL);
 }
 
@@ -165,23 +165,23 @@ static void deliver_in_parallel(parcels *all)
         (void)pthread_join(threads[i], NULL);
 }
 
-void snk_errands_run(snk_errand *const errands[], size_t count, snk_ask ask)
+void snk_deliver(snk_delivery *const deliveries[], size_t count, snk_ask ask)
 {
     parcels all;
     bool made = make(&all, count, ask);
     for (size_t i = 0; i < count; i++)
-        errands[i]->is_packed = errands[i]->is_pending = false;
+        deliveries[i]->is_packed = deliveries[i]->is_pending = false;
     for (size_t i = 0; i < count && made; i++)
-        pack_client(&all, errands, count, errands[i]->turn.client);
+        pack_client(&all, deliveries, count, deliveries[i]->turn.client);
     if (made)
         deliver_in_parallel(&all);
     unmake(&all);
     /* What is more than one thing to send, and everything without memory, goes the way in which one lock goes. */
     for (size_t i = 0; i < count; i++) {
-        snk_errand *errand = errands[i];
-        if (errand->is_packed)
+        snk_delivery *delivery = deliveries[i];
+        if (delivery->is_packed)
             continue;
-        errand->is_pending = errand->turn.actions.pending;
-        snk_perform(&errand->turn, &errand->released);
+        delivery->is_pending = delivery->turn.actions.pending;
+        snk_perform(&delivery->turn, &delivery->released);
     }
 }
