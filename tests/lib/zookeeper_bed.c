@@ -1,6 +1,7 @@
 #include "zookeeper_bed.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "bed.h"
@@ -70,6 +71,14 @@ uint64_t zookeeper_scene_pair(const zookeeper_scene *scene)
     uint64_t token = sneck_token(scene->lock);
     EXPECT(SNECK_OK, sneck_release(scene->lock, &error));
     return token;
+}
+
+void zookeeper_bed_await_watch(const zookeeper_server *server_of)
+{
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    const char *count = NULL;
+    while ((count = strstr(zookeeper_server_ask(server_of, "mntr"), "zk_watch_count\t")) == NULL || count[15] == '0')
+        assert_true(test_now_ms() < limit_ms);
 }
 
 void zookeeper_scene_await_claims(const zookeeper_scene *scene, size_t count)

@@ -31,6 +31,8 @@ int64_t zookeeper_scene_await_loss(const zookeeper_scene *scene);
 /* Takes and releases the lock, waiting if it must; returns the token. */
 uint64_t zookeeper_scene_pair(const zookeeper_scene *scene);
 
+/* Waits until somebody waits, and the server has answered so: a first request that is never answered ends the wait. */
+void zookeeper_bed_await_watch(const zookeeper_server *server);
 /* Waits until as many claims hold or wait for "a" as this, as that client sees it. */
 void zookeeper_scene_await_claims(const zookeeper_scene *scene, size_t count);
 

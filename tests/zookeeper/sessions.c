@@ -15,15 +15,6 @@
 
 /* ---- Its end, while a claim waits ---- */
 
-/* Until somebody waits, and the server has answered so: a first request that is never answered ends the wait. */
-static void await_watch(const zookeeper_server *server)
-{
-    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
-    const char *count = NULL;
-    while ((count = strstr(zookeeper_server_ask(server, "mntr"), "zk_watch_count\t")) == NULL || count[15] == '0')
-        assert_true(test_now_ms() < limit_ms);
-}
-
 static void test_a_waiter_whose_session_ended_waits_on_in_a_new_one(void **state)
 {
     (void)state;
@@ -37,7 +28,7 @@ static void test_a_waiter_whose_session_ended_waits_on_in_a_new_one(void **state
     uint64_t token = sneck_token(holder.lock);
     test_waiter waiter;
     test_waiter_start(&waiter, made.lock, 6 * (int64_t)TEST_PATIENCE_MS);
-    await_watch(server);
+    zookeeper_bed_await_watch(server);
     proxy_harm(&proxy, PROXY_STALL_REQUESTS, "");
     zookeeper_scene_await_claims(&holder, 1); /* the server has ended the session, and what was in it */
     proxy_harm(&proxy, PROXY_PASS, "");
@@ -62,7 +53,7 @@ static void test_a_server_that_was_frozen_past_the_lease_serves_who_waited(void 
     uint64_t token = sneck_token(holder.lock);
     test_waiter waiter;
     test_waiter_start(&waiter, made.lock, 6 * (int64_t)TEST_PATIENCE_MS);
-    await_watch(server);
+    zookeeper_bed_await_watch(server);
     assert_int_equal(kill(server->pid, SIGSTOP), 0);
     int64_t took_ms = zookeeper_scene_await_loss(&holder);
     assert_int_equal(kill(server->pid, SIGCONT), 0);

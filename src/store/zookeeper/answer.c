@@ -41,5 +41,6 @@ void snk_zk_answer_queued(const snk_zk_asked *asked, snk_zk_claim *claim, int64_
     }
     asked->answer->kind = SNK_ANSWER_QUEUED;
     asked->answer->ticket = asked->ticket;
+    asked->answer->run = claim->session;
     asked->answer->look_after_ns = look_after_ns;
 }

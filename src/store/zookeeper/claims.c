@@ -35,7 +35,7 @@ static void do_acquire(const snk_zk_asked *asked)
         snk_zk_answer_failure(asked, SNK_ZK_NO_MEMORY, true);
         return;
     }
-    snk_zk_node_describe(store, asked->asked, &claim->note);
+    snk_zk_node_describe(store, asked->asked, folder, &claim->note);
     snk_zk_janitor_expect(store, snk_time_add(snk_now_ns(), asked->asked->send.lease_ns));
     if (claim->grip.mode == SNK_MODE_PASS)
         snk_zk_pass(asked, claim);

@@ -223,14 +223,14 @@ void snk_zk_hang_up_locked(snk_zk_link *link)
     process_locked(link, POLLIN);
 }
 
-void snk_zk_drive_locked(snk_zk_link *link)
+void snk_zk_drive_locked(snk_zk_link *link, int longest_ms)
 {
     short events = 0;
     int timeout_ms = 0;
     int fd = plan_locked(link, &events, &timeout_ms);
     struct pollfd fds[2] = { { .fd = link->wake_fd, .events = POLLIN }, { .fd = fd, .events = events } };
     snk_zk_unlock_and_wake(link);
-    if (poll(fds, fd < 0 ? 1 : 2, timeout_ms) < 0)
+    if (poll(fds, fd < 0 ? 1 : 2, timeout_ms < longest_ms ? timeout_ms : longest_ms) < 0)
         fds[0].revents = fds[1].revents = 0;
     eventfd_t value = 0;
     if (fds[0].revents != 0)

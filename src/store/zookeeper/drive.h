@@ -65,8 +65,8 @@ void snk_zk_unlock_and_wake(snk_zk_link *link);
 /* Gives up the connection that there is; every trip under way is cut. */
 void snk_zk_hang_up_locked(snk_zk_link *link);
 
-/* Waits until there is something to receive or to send, and does it; the mutex is given back meanwhile. */
-void snk_zk_drive_locked(snk_zk_link *link);
+/* Waits until there is something to receive or to send, so long at most, and does it; the mutex is given back meanwhile. */
+void snk_zk_drive_locked(snk_zk_link *link, int longest_ms);
 /* The same for the caller of a trip, until that is answered; one that takes long is left to the link's thread. */
 void snk_zk_drive_for_locked(snk_zk_link *link, const snk_zk_flight *flight);
 /* The link's thread stays away from the socket as long as callers do its work. */

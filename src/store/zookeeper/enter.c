@@ -68,7 +68,9 @@ static void begin(const snk_zk_asked *asked, snk_zk_claim *claim, const entrance
     if (by_list && list->rc == ZOK && snk_zk_stand_in(claim, list, &standing)) {
         if (mode == SNK_MODE_SHARED && standing.is_let_in && claim->token == 0)
             claim->token = epoch_of(way, back, claim->czxid);
-        if (snk_zk_queue_act(asked, claim, &standing, true) == SNK_ZK_DECIDED)
+        if (mode == SNK_MODE_EXCLUSIVE)
+            snk_zk_expect_wait(asked->store, claim->folder, !standing.is_let_in);
+        if (snk_zk_queue_act(asked, claim, &standing, claim->note.held_ms != 0) == SNK_ZK_DECIDED)
             return;
     }
     snk_zk_queue_look(asked, claim);

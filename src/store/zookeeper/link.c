@@ -1,6 +1,7 @@
 #include "store/zookeeper/link.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,8 @@
 
 /* ---- The link's thread ---- */
 
-/* Says what happened; the mutex is given back meanwhile. */
-static void announce_locked(snk_zk_link *link, uint64_t ended)
+/* Says what happened, if anything did; the mutex is given back meanwhile. */
+static bool announce_once_locked(snk_zk_link *link, uint64_t ended)
 {
     char **fired = link->fired;
     size_t count = link->fired_count;
@@ -31,7 +32,7 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
     link->announce_loss = false;
     if (count == 0 && !connected && !lost && ended == 0) {
         free(fired);
-        return;
+        return false;
     }
     snk_zk_unlock_and_wake(link);
     if (lost)
@@ -46,6 +47,14 @@ static void announce_locked(snk_zk_link *link, uint64_t ended)
     if (connected)
         link->listener.connected(link->listener.context);
     (void)pthread_mutex_lock(&link->mutex);
+    return true;
+}
+
+static void announce_locked(snk_zk_link *link, uint64_t ended)
+{
+    /* Who is told something may ask something, and more is heard meanwhile. */
+    for (bool again = announce_once_locked(link, ended); again;)
+        again = announce_once_locked(link, 0);
 }
 
 static void *run(void *context)
@@ -63,7 +72,7 @@ static void *run(void *context)
             snk_zk_session_start_locked(link);
         announce_locked(link, ended);
         if (!link->closing)
-            snk_zk_drive_locked(link);
+            snk_zk_drive_locked(link, INT_MAX);
         snk_zk_stand_by_locked(link);
         announce_locked(link, 0);
     }

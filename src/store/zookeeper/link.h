@@ -109,7 +109,10 @@ void snk_zk_link_abandon(snk_zk_link *link);
 /* Adds a request; there is room for SNK_ZK_TRIP_MAX. Returns its index. */
 size_t snk_zk_ask(snk_zk_trip *trip, snk_zk_verb verb, const char *path);
 
-/* Sends all requests of a trip at once, and waits for the answers. */
+/*
+ * Sends all requests of a trip at once, and waits for the answers. A listener may do so too, on the link's thread: what
+ * else is heard meanwhile is announced after it has returned, so its trip should have little time.
+ */
 snk_zk_outcome snk_zk_travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back);
 void snk_zk_trip_end(snk_zk_back *back);
 

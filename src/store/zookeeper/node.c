@@ -41,17 +41,38 @@ bool snk_zk_node_set(snk_zk_table *table, snk_zk_claim *claim, char *path, uint6
     return is_in;
 }
 
-void snk_zk_node_describe(const snk_zk_store *store, const snk_claim *asked, snk_zk_note *note)
+static _Atomic bool *expectation_of(snk_zk_store *store, const char *folder)
+{
+    uint32_t hash = UINT32_C(2166136261); /* FNV-1a */
+    for (const char *byte = folder; *byte != '\0'; byte++)
+        hash = (hash ^ (unsigned char)*byte) * UINT32_C(16777619);
+    return &store->expects_wait[hash % SNK_ZK_EXPECTATIONS];
+}
+
+void snk_zk_expect_wait(snk_zk_store *store, const char *folder, bool waits)
+{
+    _Atomic bool *expectation = expectation_of(store, folder);
+    if (atomic_load_explicit(expectation, memory_order_relaxed) != waits)
+        atomic_store_explicit(expectation, waits, memory_order_relaxed);
+}
+
+bool snk_zk_expects_wait(snk_zk_store *store, const char *folder)
+{
+    return atomic_load_explicit(expectation_of(store, folder), memory_order_relaxed);
+}
+
+void snk_zk_node_describe(snk_zk_store *store, const snk_claim *asked, const char *folder, snk_zk_note *note)
 {
     bool counts = asked->grip.mode == SNK_MODE_PERMIT || asked->grip.mode == SNK_MODE_TAKE;
+    bool waits = asked->grip.mode == SNK_MODE_EXCLUSIVE && snk_zk_expects_wait(store, folder);
     *note = (snk_zk_note){
         .claim = asked->send.claim,
         .pid = store->identity.pid,
         .lease_ms = asked->send.lease_ns / SNK_NS_PER_MS,
         .units = asked->grip.units,
         .fair = asked->send.fair,
-        /* Who comes to a free lock has it at once, and most do. */
-        .held_ms = counts ? 0 : snk_wall_us() / 1000,
+        /* Who comes to a free lock has it at once, and most do; but who waited the last time will most likely wait. */
+        .held_ms = counts || waits ? 0 : snk_wall_us() / 1000,
     };
     (void)snprintf(note->owner, sizeof note->owner, "%s:%lld", store->identity.uuid, (long long)asked->thread);
     (void)snk_copy_text(note->host, sizeof note->host, store->identity.host);

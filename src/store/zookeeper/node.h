@@ -19,8 +19,14 @@ bool snk_zk_node_set(snk_zk_table *table, snk_zk_claim *claim, char *path, uint6
 /* Finds the node of a claim whose acquire was never answered. False, and answered: there is none, or it is not known. */
 bool snk_zk_node_find(const snk_zk_asked *asked, snk_zk_claim *claim);
 
+/*
+ * Whether who comes to this lock will have to wait, judged by the last time. It decides what the node says at first, and is
+ * a guess: who is wrong writes to the node once more.
+ */
+void snk_zk_expect_wait(snk_zk_store *store, const char *folder, bool waits);
+bool snk_zk_expects_wait(snk_zk_store *store, const char *folder);
 /* What the node says at first. */
-void snk_zk_node_describe(const snk_zk_store *store, const snk_claim *asked, snk_zk_note *note);
+void snk_zk_node_describe(snk_zk_store *store, const snk_claim *asked, const char *folder, snk_zk_note *note);
 /* The lease that it says: what others are shown never shrinks, either. */
 int64_t snk_zk_node_lease_ms(const snk_zk_asked *asked, snk_zk_claim *claim);
 /* Adds a request that writes the claim's note, and its index is returned. */

@@ -71,25 +71,39 @@ static int64_t look_after_ns(const snk_zk_asked *asked, const snk_zk_reply *firs
     return left_ns < look_ns ? left_ns : look_ns;
 }
 
+/* The trip of a claim that waits, and where its replies are. */
+typedef struct lookout {
+    snk_zk_trip trip;
+    bool is_written; /* that it waits */
+    size_t noted;
+    size_t first;
+    size_t watched;
+    size_t before;
+} lookout;
+
 /* What came of writing that the claim waits, and of watching. */
 static snk_zk_progress after_watching(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_standing *standing,
-                                      const snk_zk_back *back)
+                                      const lookout *out, const snk_zk_back *back)
 {
-    const snk_zk_reply *first = &back->replies[1];
-    if (!is_written(asked, claim, &back->replies[0]))
+    if (out->is_written && !is_written(asked, claim, &back->replies[out->noted]))
         return SNK_ZK_DECIDED;
     if (!standing->watches_all) {
-        const snk_zk_reply *watched = &back->replies[2];
+        const snk_zk_reply *watched = &back->replies[out->watched];
+        const snk_zk_reply *before = &back->replies[out->before];
         snk_zk_note note = { .held_ms = 0 };
         if (watched->rc == ZOK && standing->watches_data)
             snk_zk_note_read(watched->text, &note);
+        /* It went before it was watched: with nobody else in the way, that is what the watch would have said. */
+        bool is_first = watched->rc == ZNONODE && standing->is_next && claim->grip.mode == SNK_MODE_EXCLUSIVE;
+        if (is_first && snk_zk_queue_hold(asked, claim, 0, true))
+            return SNK_ZK_DECIDED;
         if (watched->rc != ZOK || note.held_ms != 0)
-            return SNK_ZK_LOOK_AGAIN; /* it went, or was let in, before it was watched */
+            return SNK_ZK_LOOK_AGAIN; /* it went, or was let in */
         /* A reader's token is that of the writer before it. */
-        if (claim->grip.mode == SNK_MODE_SHARED && back->replies[3].rc == ZOK)
-            claim->token = (uint64_t)back->replies[3].stat.czxid;
+        if (claim->grip.mode == SNK_MODE_SHARED && before->rc == ZOK)
+            claim->token = (uint64_t)before->stat.czxid;
     }
-    snk_zk_answer_queued(asked, claim, look_after_ns(asked, first));
+    snk_zk_answer_queued(asked, claim, look_after_ns(asked, &back->replies[out->first]));
     return SNK_ZK_DECIDED;
 }
 
@@ -100,22 +114,26 @@ static snk_zk_progress wait_in_queue(const snk_zk_asked *asked, snk_zk_claim *cl
     snk_zk_path first;
     snk_zk_below(claim->folder, standing->watch, watch);
     snk_zk_below(claim->folder, standing->first, first);
-    claim->note.held_ms = 0;
-    claim->note.lease_ms = snk_zk_node_lease_ms(asked, claim);
-    snk_zk_trip trip = { .until_ns = asked->until_ns, .session = claim->session };
-    (void)snk_zk_node_ask(&trip, claim, text);
-    (void)snk_zk_ask(&trip, SNK_ZK_GET, first);
+    lookout out = { .trip = { .until_ns = asked->until_ns, .session = claim->session } };
+    /* A node that was made just now, and says already that it waits, need not be written to. */
+    out.is_written = asked->asked->send.ask != SNK_ASK_ACQUIRE || claim->note.held_ms != 0;
+    if (out.is_written) {
+        claim->note.held_ms = 0;
+        claim->note.lease_ms = snk_zk_node_lease_ms(asked, claim);
+        out.noted = snk_zk_node_ask(&out.trip, claim, text);
+    }
+    out.first = snk_zk_ask(&out.trip, SNK_ZK_GET, first);
     if (!standing->watches_all) { /* else the queue is watched since before it was looked at */
-        (void)snk_zk_ask(&trip, standing->watches_data ? SNK_ZK_GET_WATCH : SNK_ZK_LIST_WATCH, watch);
-        (void)snk_zk_ask(&trip, SNK_ZK_STAT, watch);
+        out.watched = snk_zk_ask(&out.trip, standing->watches_data ? SNK_ZK_GET_WATCH : SNK_ZK_LIST_WATCH, watch);
+        out.before = snk_zk_ask(&out.trip, SNK_ZK_STAT, watch);
         /* Before it leaves, because what is watched may go before the answer is here. */
         snk_zk_claim_watch(&asked->store->table, claim, watch, NULL, standing->is_next);
     }
     snk_zk_back back;
-    snk_zk_outcome outcome = snk_zk_insist(asked->store, &trip, &back);
+    snk_zk_outcome outcome = snk_zk_insist(asked->store, &out.trip, &back);
     snk_zk_progress done = SNK_ZK_DECIDED;
     if (outcome == SNK_ZK_ANSWERED)
-        done = after_watching(asked, claim, standing, &back);
+        done = after_watching(asked, claim, standing, &out, &back);
     else if (outcome == SNK_ZK_OTHER_SESSION)
         snk_zk_answer_gone(asked, claim);
     else

@@ -1,5 +1,8 @@
 /* Trips: requests that go out together, and who waits for their answers. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
@@ -27,13 +30,25 @@ static bool await_connection_locked(snk_zk_link *link, int64_t until_ns)
     return link->connected;
 }
 
+/*
+ * The library sends each request in two parts, and each part would be a packet, for which the server wakes up and reads.
+ * While the socket is corked they go into one.
+ */
+static void cork(int socket, int is_corked)
+{
+    (void)setsockopt(socket, IPPROTO_TCP, TCP_CORK, &is_corked, sizeof is_corked);
+}
+
 static void send_locked(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_flight *flight)
 {
+    int socket = atomic_load(&link->socket);
     link->was_alone = link->flights.under_way++ == 0;
     link->trips++;
     const struct ACL_vector *acl = link->login != NULL ? &ZOO_CREATOR_ALL_ACL : &ZOO_OPEN_ACL_UNSAFE;
+    cork(socket, 1);
     for (size_t i = 0; i < trip->count; i++)
         snk_zk_seat_send(&flight->seats[i], link->handle, &trip->requests[i], acl, snk_zk_on_event, link);
+    cork(socket, 0);
     if (trip->count >= FITS_SOCKET)
         (void)eventfd_write(link->wake_fd, 1);
 }
@@ -56,24 +71,46 @@ static bool is_answer(int rc)
            (rc < ZAPIERROR && rc != ZCLOSING && rc != ZSESSIONEXPIRED && rc != ZSESSIONMOVED && rc != ZINVALIDSTATE);
 }
 
+static bool is_on_link(const snk_zk_link *link)
+{
+    return pthread_equal(pthread_self(), link->thread) != 0;
+}
+
+/* The link's thread has nobody who receives for it. */
+static void drive_on_link_locked(snk_zk_link *link, const snk_zk_trip *trip, const snk_zk_flight *flight)
+{
+    int64_t left_ns = trip->until_ns - snk_now_ns();
+    while (atomic_load(&flight->landed) == 0 && link->connected && !link->closing && left_ns > 0) {
+        snk_zk_drive_locked(link, (int)(left_ns / SNK_NS_PER_MS) + 1);
+        left_ns = trip->until_ns - snk_now_ns();
+    }
+}
+
+static void depart_locked(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
+{
+    back->session = link->session;
+    send_locked(link, trip, back->flight);
+    if (is_on_link(link))
+        drive_on_link_locked(link, trip, back->flight);
+    else if (link->stands_by && !link->caller_drives)
+        snk_zk_drive_for_locked(link, back->flight);
+}
+
 static snk_zk_outcome travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
 {
     (void)pthread_mutex_lock(&link->mutex);
-    bool connected = await_connection_locked(link, trip->until_ns);
+    bool connected = is_on_link(link) ? link->connected : await_connection_locked(link, trip->until_ns);
     bool other = connected && trip->session != 0 && trip->session != link->session;
     /* A session that has ended is known by its number before there is a new one. */
-    if (connected && !other) {
-        back->session = link->session;
-        send_locked(link, trip, back->flight);
-        if (link->stands_by && !link->caller_drives)
-            snk_zk_drive_for_locked(link, back->flight);
-    }
+    if (connected && !other)
+        depart_locked(link, trip, back);
+    bool on_link = is_on_link(link);
     snk_zk_unlock_and_wake(link);
     if (!connected || other) {
         atomic_store(&back->flight->owners, 1); /* the library never saw it */
         return other ? SNK_ZK_OTHER_SESSION : SNK_ZK_NOT_SENT;
     }
-    bool landed = await_landing(back->flight, trip->until_ns);
+    bool landed = on_link ? atomic_load(&back->flight->landed) != 0 : await_landing(back->flight, trip->until_ns);
     if (!landed)
         return SNK_ZK_CUT; /* the answers are being written: they are nobody's to read */
     back->replies = back->flight->replies;

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "store/settings.h"
 #include "store/zookeeper/options.h"
+#include "store/zookeeper/standing.h"
 
 /* ---- What trips mean ---- */
 
@@ -124,6 +125,8 @@ snk_zk_outcome snk_zk_make_folder(snk_zk_store *store, const char *folder, int64
 /* ---- News ---- */
 
 #define NEWS_BATCH 32
+/* How long the question may take that makes a grant of news; without an answer by then, who waits asks itself. */
+#define GRANT_NS (100 * SNK_NS_PER_MS)
 
 static bool is_watching(void *context, snk_zk_claim *claim)
 {
@@ -156,6 +159,42 @@ static void tell(snk_zk_store *store, snk_zk_claim *claims[], size_t count)
     }
 }
 
+/*
+ * Whether the claim has the lock now, as an offer. The one before it has gone; who became a reader without a gap would
+ * stand in its place, so the list is asked for once more. That nobody stands before it stays true as long as its node is
+ * there, whatever the server that says so has missed; and the node is there for longer than an offer lives after the
+ * write by which the claim was entered or renewed, from which the client counts.
+ */
+static bool is_granted(snk_zk_store *store, const snk_zk_claim *claim, snk_grant *grant_out)
+{
+    snk_zk_standing standing = { .is_let_in = false };
+    if (!claim->is_let_in || claim->grip.mode != SNK_MODE_EXCLUSIVE)
+        return false;
+    snk_zk_trip trip = { .until_ns = snk_time_add(snk_now_ns(), GRANT_NS), .session = claim->session };
+    (void)snk_zk_ask(&trip, SNK_ZK_LIST, claim->folder);
+    snk_zk_back back;
+    bool is_first = snk_zk_travel(store->link, &trip, &back) == SNK_ZK_ANSWERED && back.replies[0].rc == ZOK &&
+                    snk_zk_stand_in(claim, &back.replies[0], &standing) && standing.is_let_in;
+    snk_zk_trip_end(&back);
+    *grant_out = (snk_grant){
+        .claim = claim->id,
+        .token_first = (uint64_t)claim->czxid,
+        .token_last = (uint64_t)claim->czxid,
+        .run = claim->session,
+    };
+    return is_first;
+}
+
+static void tell_grants(snk_zk_store *store, snk_zk_claim *claims[], size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        snk_grant grant;
+        bool granted = is_granted(store, claims[i], &grant);
+        snk_bell_ring_grant(&store->bell, claims[i]->name, &claims[i]->id, granted ? &grant : NULL);
+        snk_zk_claim_unref(claims[i]);
+    }
+}
+
 static void on_watched(void *context, const char *path)
 {
     snk_zk_store *store = context;
@@ -167,7 +206,7 @@ static void on_watched(void *context, const char *path)
         count = snk_zk_table_choose(&store->table, is_watching, copy, false, claims, NEWS_BATCH);
         if (count > 0)
             snk_zk_janitor_expect(store, snk_now_ns());
-        tell(store, claims, count);
+        tell_grants(store, claims, count);
     }
 }
 

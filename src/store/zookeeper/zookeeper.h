@@ -4,7 +4,8 @@
  *
  * A node lives as long as the session (link.h); the lease of a claim is kept by who made it (table.h, janitor.c), and is
  * never longer than the session surely lasts after the server was last heard of. That a claim holds is believed only
- * after a write that a majority of the servers agreed to: a server that was cut off answers reads for a while.
+ * after a write that a majority of the servers agreed to: a server that was cut off answers reads for a while. A claim that
+ * waited is announced to have the lock, as an offer that counts from its last write (zookeeper.c: is_granted).
  *
  * Locks: table.mutex, link.mutex and janitor_mutex, all leaves. Nothing is held while a server is asked.
  */
@@ -15,6 +16,9 @@
 #include "store/view.h"
 #include "store/zookeeper/link.h"
 #include "store/zookeeper/table.h"
+
+/* Locks that share a guess: few enough to cost nothing, enough that two busy ones seldom meet. */
+#define SNK_ZK_EXPECTATIONS 256
 
 typedef struct snk_zk_store {
     snk_store base;
@@ -35,6 +39,7 @@ typedef struct snk_zk_store {
 
     snk_zk_table table;
     snk_bell bell;
+    _Atomic bool expects_wait[SNK_ZK_EXPECTATIONS]; /* by a hash of the lock's folder; see node.h */
 
     pthread_t janitor;
     bool janitor_started;

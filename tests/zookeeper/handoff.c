@@ -1,0 +1,116 @@
+/* From one holder to the next: what it costs, and who may not be passed over. */
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bed.h"
+#include "turns.h"
+#include "waiter.h"
+#include "zookeeper_bed.h"
+
+#define ROUNDS 20
+#define CROWD 4
+/* How long a busy machine takes is not the question here. */
+#define PATIENT "timeout=30s"
+
+/* The number of the last change on the server. */
+static long long last_change(const zookeeper_server *server)
+{
+    const char *text = strstr(zookeeper_server_ask(server, "srvr"), "Zxid: ");
+    assert_non_null(text);
+    return strtoll(text + strlen("Zxid: "), NULL, 16);
+}
+
+/* How many changes a release and the pair of who waited for it make. */
+static long long changes_of_hand_off(const zookeeper_server *server, const zookeeper_scene *from,
+                                     const zookeeper_scene *to)
+{
+    sneck_error error;
+    test_waiter waiter;
+    EXPECT(SNECK_OK, sneck_acquire(from->lock, TEST_PATIENCE_MS, &error));
+    test_waiter_start(&waiter, to->lock, TEST_PATIENCE_MS);
+    zookeeper_bed_await_watch(server);
+    long long before = last_change(server);
+    EXPECT(SNECK_OK, sneck_release(from->lock, &error));
+    test_waiter_join(&waiter);
+    return last_change(server) - before;
+}
+
+/* Two nodes are deleted, and nothing is written: who waited begins with what it was told. One that is slow is renewed. */
+static void test_a_short_hold_after_a_wait_writes_nothing(void **state)
+{
+    (void)state;
+    const zookeeper_server *server = zookeeper_bed_server();
+    zookeeper_scene one = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    zookeeper_scene two = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    long long least = 100;
+    for (int i = 0; i < ROUNDS && least > 2; i++) {
+        long long changes = changes_of_hand_off(server, &one, &two);
+        least = changes < least ? changes : least;
+    }
+    assert_int_equal(least, 2);
+    zookeeper_scene_close(&two);
+    zookeeper_scene_close(&one);
+}
+
+/* The node that was waited for goes, and another one stands in its place, without a gap. */
+static void test_a_writer_that_became_a_reader_is_still_waited_for(void **state)
+{
+    (void)state;
+    sneck_error error;
+    const zookeeper_server *server = zookeeper_bed_server();
+    zookeeper_scene one = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    zookeeper_scene two = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    sneck_lock *writes = NULL;
+    sneck_lock *reads = NULL;
+    EXPECT(SNECK_OK, sneck_write_lock(one.client, "a", NULL, &writes, &error));
+    EXPECT(SNECK_OK, sneck_read_lock(one.client, "a", NULL, &reads, &error));
+    for (int i = 0; i < ROUNDS; i++) {
+        test_waiter waiter;
+        EXPECT(SNECK_OK, sneck_acquire(writes, TEST_PATIENCE_MS, &error));
+        test_waiter_start(&waiter, two.lock, TEST_PATIENCE_MS);
+        zookeeper_bed_await_watch(server);
+        EXPECT(SNECK_OK, sneck_acquire(reads, 0, &error));
+        EXPECT(SNECK_OK, sneck_release(writes, &error));
+        /* The watch has fired by now; it is told that the writer has gone, and waits for the reader then. */
+        zookeeper_bed_await_watch(server);
+        int64_t freed_ms = test_now_ms();
+        EXPECT(SNECK_OK, sneck_release(reads, &error));
+        test_waiter_join(&waiter);
+        assert_true(waiter.served_at_ms >= freed_ms);
+    }
+    sneck_lock_free(reads);
+    sneck_lock_free(writes);
+    zookeeper_scene_close(&two);
+    zookeeper_scene_close(&one);
+}
+
+/* Almost every turn is taken over from somebody, by what a watch has told. */
+static void test_processes_take_turns_and_tokens_rise(void **state)
+{
+    (void)state;
+    turns work;
+    test_child children[CROWD];
+    turns_init(&work, zookeeper_bed_url(zookeeper_bed_server()->port, PATIENT), 20000);
+    work.rounds = test_scaled(500);
+    turns_start(&work, children, CROWD);
+    atomic_store(&work.board->go, true);
+    turns_join(children, CROWD);
+    turns_expect_clean(&work);
+    assert_int_equal(atomic_load(&work.board->pairs), CROWD * work.rounds);
+    print_message("# figure: %u ZooKeeper turns of %d processes, none overlapped\n", CROWD * work.rounds, CROWD);
+    turns_deinit(&work);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_a_short_hold_after_a_wait_writes_nothing, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_a_writer_that_became_a_reader_is_still_waited_for, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_processes_take_turns_and_tokens_rise, zookeeper_bed_set_up),
+    };
+    int failed = cmocka_run_group_tests_name("zookeeper hand-off", tests, NULL, NULL);
+    zookeeper_bed_stop();
+    return failed;
+}
