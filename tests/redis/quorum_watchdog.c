@@ -10,13 +10,14 @@
 #include "quorum_bed.h"
 
 #define WATCHDOG_MS 150
+#define LEASE_MS 8000 /* long enough for a second of silence, and for making connections, on a slow machine */
 
 static quorum_bed nodes;
 
 static int start(void **state)
 {
     (void)state;
-    quorum_bed_start(&nodes, QUORUM_LEASE_MAX_MS);
+    quorum_bed_start(&nodes, LEASE_MS);
     quorum_bed_start_proxies(&nodes);
     quorum_bed_await_ripe(&nodes);
     return 0;
@@ -34,7 +35,7 @@ static sneck_client *open_watched(const char *keys)
     sneck_error error;
     sneck_client *client = NULL;
     sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
-    options.lease_ms = QUORUM_LEASE_MAX_MS;
+    options.lease_ms = LEASE_MS;
     options.watchdog_ms = WATCHDOG_MS;
     EXPECT(SNECK_OK, sneck_open(quorum_bed_url(&nodes, keys), &options, &client, &error));
     assert_true(sneck_event_fd(client) >= 0);
