@@ -91,33 +91,55 @@ static void test_a_release_without_an_answer_is_repeated(void **state)
     sneck_lock_free(lock);
 }
 
+#define PERMITS 2
+
+/* A plain semaphore, in which permits are taken for good; skips where the store keeps none. */
+static sneck_semaphore *open_plain(sneck_client *client, int64_t permits)
+{
+    sneck_error error;
+    sneck_semaphore *semaphore = NULL;
+    sneck_semaphore_options options = SNECK_SEMAPHORE_OPTIONS_INIT;
+    options.leased = false;
+    if (sneck_semaphore_open(client, "a", &options, &semaphore, &error) == SNECK_UNSUPPORTED)
+        test_skip(error.message);
+    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, permits, &error));
+    return semaphore;
+}
+
+/* Takes one while releases go wrong in one way or the other, until so many of them have. */
+static sneck_permit *take_untold(sneck_semaphore *semaphore, test_faulty *faulty, bool is_swallowed, unsigned count)
+{
+    sneck_error error;
+    sneck_permit *permit = NULL;
+    unsigned releases = atomic_load(&faulty->calls[SNK_ASK_RELEASE]);
+    test_set_fault(faulty, SNK_ASK_RELEASE, is_swallowed ? TEST_SWALLOWS : TEST_FAILS);
+    EXPECT(SNECK_OK, sneck_semaphore_acquire(semaphore, 1, 0, &permit, &error));
+    await_count(&faulty->calls[SNK_ASK_RELEASE], releases + count);
+    test_set_fault(faulty, SNK_ASK_RELEASE, TEST_WORKS);
+    return permit;
+}
+
+static void expect_left(sneck_semaphore *semaphore, int64_t expected)
+{
+    sneck_error error;
+    int64_t left = 0;
+    EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
+    assert_int_equal(left, expected);
+}
+
 /* Otherwise what the caller has would be there for somebody else, too. */
 static void test_what_was_taken_stays_taken_though_the_store_was_told_late(void **state)
 {
     test_bed *bed = *state;
     sneck_error error;
-    sneck_semaphore_options plain = SNECK_SEMAPHORE_OPTIONS_INIT;
-    plain.leased = false;
-    sneck_semaphore *semaphore = NULL;
-    if (sneck_semaphore_open(bed->client, "a", &plain, &semaphore, &error) == SNECK_UNSUPPORTED)
-        test_skip(error.message);
-    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, 2, &error));
+    sneck_semaphore *semaphore = open_plain(bed->client, PERMITS);
     test_faulty *faulty = test_make_faulty(bed->client);
-    static const test_fault faults[] = { TEST_FAILS, TEST_SWALLOWS };
-    for (int64_t i = 0; i < 2; i++) {
-        sneck_permit *permit = NULL;
-        unsigned releases = atomic_load(&faulty->calls[SNK_ASK_RELEASE]);
-        test_set_fault(faulty, SNK_ASK_RELEASE, faults[i]);
-        EXPECT(SNECK_OK, sneck_semaphore_acquire(semaphore, 1, 0, &permit, &error));
-        await_count(&faulty->calls[SNK_ASK_RELEASE], releases + 2);
-        test_set_fault(faulty, SNK_ASK_RELEASE, TEST_WORKS);
+    for (int i = 0; i < 2; i++) {
+        sneck_permit *permit = take_untold(semaphore, faulty, i % 2 == 1, 2);
         await_free(bed->client, "a");
-        int64_t left = 0;
-        EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
-        assert_int_equal(left, 1);
+        expect_left(semaphore, PERMITS - 1);
         EXPECT(SNECK_OK, sneck_permit_release(permit, &error));
-        EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
-        assert_int_equal(left, 2);
+        expect_left(semaphore, PERMITS);
     }
     sneck_semaphore_free(semaphore);
 }
@@ -127,26 +149,13 @@ static void test_what_was_taken_comes_back_once_though_the_store_was_not_told(vo
 {
     test_bed *bed = *state;
     sneck_error error;
-    sneck_semaphore_options plain = SNECK_SEMAPHORE_OPTIONS_INIT;
-    plain.leased = false;
-    sneck_semaphore *semaphore = NULL;
-    if (sneck_semaphore_open(bed->client, "a", &plain, &semaphore, &error) == SNECK_UNSUPPORTED)
-        test_skip(error.message);
-    EXPECT(SNECK_OK, sneck_semaphore_set_permits(semaphore, 2, &error));
+    sneck_semaphore *semaphore = open_plain(bed->client, PERMITS);
     test_faulty *faulty = test_make_faulty(bed->client);
-    static const test_fault faults[] = { TEST_FAILS, TEST_SWALLOWS };
     for (int i = 0; i < 20; i++) {
-        sneck_permit *permit = NULL;
-        int64_t left = 0;
-        unsigned releases = atomic_load(&faulty->calls[SNK_ASK_RELEASE]);
-        test_set_fault(faulty, SNK_ASK_RELEASE, faults[i % 2]);
-        EXPECT(SNECK_OK, sneck_semaphore_acquire(semaphore, 1, 0, &permit, &error));
-        await_count(&faulty->calls[SNK_ASK_RELEASE], releases + 1);
-        test_set_fault(faulty, SNK_ASK_RELEASE, TEST_WORKS);
+        sneck_permit *permit = take_untold(semaphore, faulty, i % 2 == 1, 1);
         EXPECT(SNECK_OK, sneck_permit_release(permit, &error));
         await_free(bed->client, "a");
-        EXPECT(SNECK_OK, sneck_semaphore_available(semaphore, &left, &error));
-        assert_int_equal(left, 2);
+        expect_left(semaphore, PERMITS);
     }
     sneck_semaphore_free(semaphore);
 }
