@@ -29,6 +29,13 @@ typedef enum snk_redis_outcome {
     SNK_REDIS_UNCERTAIN /* bytes left and no answer came: it may have been executed, or may be yet; `error` says why */
 } snk_redis_outcome;
 
+/* What becomes of the answer of a server in whose place there was another one before it came. */
+typedef enum snk_redis_late {
+    SNK_REDIS_LATE_COUNTS,  /* it is the answer */
+    SNK_REDIS_LATE_REPEATS, /* the new one is asked as well, and says what counts: to ask twice is as good as once */
+    SNK_REDIS_LATE_DOUBTED  /* nobody knows whether it counts: UNCERTAIN */
+} snk_redis_late;
+
 /*
  * Names one run of one server process (64 bits of its run_id); 0 when not known. Equal and not 0 means: the same
  * process, which has not been restarted between.
@@ -52,6 +59,7 @@ typedef struct snk_redis_call {
     uint16_t slot;                     /* of its keys */
     bool hasty;                        /* it is not worth waiting until somebody can serve it */
     bool yields;                       /* while its keys are being moved (TRYAGAIN) the caller has another way */
+    snk_redis_late late;               /* what an answer is worth that comes from a server which has been replaced */
     struct snk_commitment *commitment; /* borrowed: replicas must have it too (commit.h); NULL: not so */
 
     /* What came of it; valid once it is done. */

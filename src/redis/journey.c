@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "redis/backoff.h"
+#include "redis/errors.h"
 #include "redis/latch.h"
 #include "redis/topology_parts.h"
 #include "redis/verdict.h"
@@ -106,6 +107,34 @@ static pace follow_pointer(snk_topology *topology, snk_redis_call *call, snk_ver
     return ++call->hops <= HOPS_MAX ? PACE_NOW : PACE_SOON;
 }
 
+/* Whether it was asked of a server that had been replaced before it was answered, or given up. */
+static bool is_late(snk_topology *topology, const snk_redis_call *call)
+{
+    pthread_mutex_lock(&topology->mutex);
+    bool late = call->node != NULL && call->node->retired && call->outcome != SNK_REDIS_NOT_SENT;
+    /* What it did there may be undone here: claims that were released may be back. */
+    if (late && call->outcome == SNK_REDIS_REPLY && call->slot < SNK_REDIS_SLOTS) {
+        snk_topology_displace_locked(topology, call->slot);
+        pthread_cond_broadcast(&topology->changed); /* the scout tells */
+    }
+    pthread_mutex_unlock(&topology->mutex);
+    return late;
+}
+
+static pace judge_late(snk_redis_call *call)
+{
+    if (call->late == SNK_REDIS_LATE_REPEATS)
+        return ++call->hops <= HOPS_MAX ? PACE_NOW : PACE_SOON;
+    if (call->late == SNK_REDIS_LATE_DOUBTED && call->outcome == SNK_REDIS_REPLY &&
+        snk_redis_error_of(call->reply) == SNK_REDIS_NO_ERROR) {
+        freeReplyObject(call->reply);
+        call->reply = NULL;
+        call->outcome = SNK_REDIS_UNCERTAIN;
+        snk_fail(&call->error, SNECK_UNKNOWN, 0, "redis: the master was replaced before it answered");
+    }
+    return PACE_OVER;
+}
+
 /* What follows for a call that came back from its server, which it parts from. */
 static pace judge(snk_topology *topology, snk_redis_call *call)
 {
@@ -113,9 +142,12 @@ static pace judge(snk_topology *topology, snk_redis_call *call)
     uint16_t slot = 0;
     const char *from = call->node == NULL ? "" : call->node->address.host;
     snk_verdict verdict = snk_verdict_of(call, topology->plan.kind == SNK_TOPOLOGY_CLUSTER, from, &to, &slot);
+    bool late = verdict == SNK_VERDICT_DONE && is_late(topology, call);
     let_go(call);
     switch (verdict) {
     case SNK_VERDICT_DONE:
+        if (late)
+            return judge_late(call);
         if (call->outcome == SNK_REDIS_UNCERTAIN)
             snk_scout_want(topology);
         return PACE_OVER;

@@ -8,6 +8,8 @@
 #include "redis/topology_parts.h"
 
 #define KEPT_NS (3 * SNK_NS_PER_S) /* a server that nothing is on is closed after so long */
+/* What a server that was replaced has not answered after so long is given up: whoever waits for it should not wait. */
+#define FAREWELL_NS (500 * SNK_NS_PER_MS)
 
 /* ---- What a server's client says ---- */
 
@@ -227,11 +229,15 @@ void snk_node_unref(snk_node *node)
 
 void snk_node_retire(snk_node *node)
 {
+    snk_redis_server server;
+    snk_redis_describe(node->redis, &server);
     pthread_mutex_lock(&node->topology->mutex);
     node->retired = true;
     node->mapped = false;
+    node->given_up_at_ns = server.connected ? snk_now_ns() + FAREWELL_NS : SNK_NEVER_NS;
     pthread_mutex_unlock(&node->topology->mutex);
-    snk_redis_begin_close(node->redis);
+    if (!server.connected)
+        snk_redis_begin_close(node->redis);
 }
 
 bool snk_node_is_down(snk_node *node, sneck_error *why)
@@ -300,11 +306,36 @@ static snk_node *take_useless(snk_topology *topology, int64_t *next_at_ns)
     return useless;
 }
 
+/* A retired one that had time enough to answer, with a reference. */
+static snk_node *take_overdue(snk_topology *topology, int64_t *next_at_ns)
+{
+    int64_t now = snk_now_ns();
+    snk_node *overdue = NULL;
+    pthread_mutex_lock(&topology->mutex);
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX && overdue == NULL; i++) {
+        snk_node *node = atomic_load_explicit(&topology->nodes[i], memory_order_relaxed);
+        if (node == NULL || !node->retired)
+            continue;
+        if (node->given_up_at_ns <= now) {
+            node->given_up_at_ns = SNK_NEVER_NS;
+            overdue = snk_node_ref_locked(node);
+        } else if (node->given_up_at_ns < *next_at_ns) {
+            *next_at_ns = node->given_up_at_ns;
+        }
+    }
+    pthread_mutex_unlock(&topology->mutex);
+    return overdue;
+}
+
 int64_t snk_nodes_sweep(snk_topology *topology)
 {
     int64_t next_at_ns = SNK_NEVER_NS;
-    snk_node *useless = NULL;
-    while ((useless = take_useless(topology, &next_at_ns)) != NULL)
-        free_node(useless);
+    snk_node *found = NULL;
+    while ((found = take_useless(topology, &next_at_ns)) != NULL)
+        free_node(found);
+    while ((found = take_overdue(topology, &next_at_ns)) != NULL) {
+        snk_redis_begin_close(found->redis);
+        snk_node_unref(found);
+    }
     return next_at_ns;
 }

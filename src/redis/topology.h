@@ -8,7 +8,8 @@
  *
  * A call goes to the server that serves its slot. It is sent again, perhaps elsewhere, only after an answer that proves
  * that it did not run (MOVED, ASK, TRYAGAIN, READONLY, …), or when no byte of it left; so whoever may not ask twice can
- * leave that to the topology. A call that was not answered is the caller's again: UNCERTAIN.
+ * leave that to the topology. A call that was not answered is the caller's again: UNCERTAIN. What comes of calls that are
+ * on their way to a server while another one takes its place is for each of them to say (snk_redis_late).
  *
  * Who serves what is found out by a thread of the topology's own (scout.c), one look at a time, when an answer or a cut
  * connection gives a reason, with pauses that grow and are jittered. Clients of servers are made when needed and closed

@@ -99,6 +99,20 @@ static snk_run release_run(const snk_redis_store *store, const snk_claim *claim,
     };
 }
 
+/* A grant by a master that has been replaced may be unknown to the new one, and so may a lease that it prolonged. */
+static snk_redis_late late_answer_of(snk_ask ask)
+{
+    switch (ask) {
+    case SNK_ASK_ACQUIRE:
+        return SNK_REDIS_LATE_DOUBTED;
+    case SNK_ASK_RENEW:
+        return SNK_REDIS_LATE_REPEATS;
+    case SNK_ASK_RELEASE:
+        break;
+    }
+    return SNK_REDIS_LATE_COUNTS;
+}
+
 sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *claim, bool with_text,
                               snk_redis_call *call, sneck_error *error)
 {
@@ -108,6 +122,7 @@ sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *cla
         return status;
     snk_id_to_hex(&claim->send.claim, text.claim);
     (void)snk_text_number(text.lease, snk_text_ms(claim->send.lease_ns));
+    call->late = late_answer_of(claim->send.ask);
     snk_run run = { .count = 0 };
     if (claim->grip.mode != SNK_MODE_EXCLUSIVE) {
         run = snk_crowd_run(store, claim, &text);
