@@ -74,6 +74,7 @@ typedef struct snk_redis_call {
     /* Private to the topology. */
     struct snk_node *node; /* where it goes; a reference. NULL: to the server for its slot */
     unsigned hops;         /* how often it was sent on */
+    uint64_t version;      /* of what was known about who serves what when it was sent */
 
     /* Private to src/redis; see conn_parts.h. */
     char *command; /* owned; the formatted bytes */

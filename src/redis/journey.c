@@ -65,6 +65,7 @@ static bool aim_locked(snk_topology *topology, snk_redis_call *call)
     }
     if (call->node == NULL && !topology->closing)
         call->node = snk_node_ref_locked(snk_topology_route_locked(topology, call->slot));
+    call->version = topology->version;
     if (call->node != NULL)
         return true;
     settle_unserved_locked(topology, call);
@@ -112,11 +113,6 @@ static bool is_late(snk_topology *topology, const snk_redis_call *call)
 {
     pthread_mutex_lock(&topology->mutex);
     bool late = call->node != NULL && call->node->retired && call->outcome != SNK_REDIS_NOT_SENT;
-    /* What it did there may be undone here: claims that were released may be back. */
-    if (late && call->outcome == SNK_REDIS_REPLY && call->slot < SNK_REDIS_SLOTS) {
-        snk_topology_displace_locked(topology, call->slot);
-        pthread_cond_broadcast(&topology->changed); /* the scout tells */
-    }
     pthread_mutex_unlock(&topology->mutex);
     return late;
 }
@@ -161,6 +157,16 @@ static pace judge(snk_topology *topology, snk_redis_call *call)
         return PACE_AFTER_LOOK;
     }
     return PACE_OVER;
+}
+
+bool snk_topology_has_changed_since(snk_topology *topology, const snk_redis_call *call)
+{
+    if (topology->plan.kind == SNK_TOPOLOGY_SINGLE)
+        return false;
+    pthread_mutex_lock(&topology->mutex);
+    bool changed = topology->version != call->version;
+    pthread_mutex_unlock(&topology->mutex);
+    return changed;
 }
 
 /* ---- Without waiting ---- */

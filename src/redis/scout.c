@@ -92,16 +92,16 @@ static void *run(void *argument)
     snk_topology *topology = argument;
     pthread_mutex_lock(&topology->mutex);
     while (!topology->closing) {
-        if (snk_now_ns() >= due_at_locked(topology))
+        if (snk_now_ns() >= due_at_locked(topology)) {
             look_locked(topology);
-        tell_displaced_locked(topology);
-        if (snk_now_ns() >= due_at_locked(topology))
+            tell_displaced_locked(topology);
             continue;
+        }
         pthread_mutex_unlock(&topology->mutex);
         int64_t sweep_at_ns = snk_nodes_sweep(topology);
         pthread_mutex_lock(&topology->mutex);
         int64_t due_at_ns = due_at_locked(topology);
-        if (!topology->closing && !topology->is_displaced)
+        if (!topology->closing)
             snk_topology_sleep_locked(topology, due_at_ns < sweep_at_ns ? due_at_ns : sweep_at_ns);
     }
     pthread_mutex_unlock(&topology->mutex);

@@ -70,6 +70,12 @@ void snk_topology_drive(snk_topology *topology, snk_redis_call *const calls[], s
 void snk_topology_send(snk_topology *topology, snk_redis_call *call);
 bool snk_topology_resend(snk_topology *topology, snk_redis_call *call);
 
+/*
+ * Whether it is known by now that other servers serve something than when the call, which is done, was sent: then what
+ * it did may be undone.
+ */
+bool snk_topology_has_changed_since(snk_topology *topology, const snk_redis_call *call);
+
 /* Names the server for a slot, for as long as it is; calls to one server may delay each other, others do not. */
 uint32_t snk_topology_part(snk_topology *topology, uint16_t slot);
 

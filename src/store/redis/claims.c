@@ -312,7 +312,11 @@ snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim
     else if (uncertain && !is_undone(store, claim, call))
         answer->kind = SNK_ANSWER_UNCERTAIN;
     answer->run = call->run;
-    return follow(store, &claim->send, call, answer);
+    snk_wake_hearing hearing = follow(store, &claim->send, call, answer);
+    /* Looked for only now, since the claim is not in the table any more. */
+    if (claim->send.ask == SNK_ASK_RELEASE && snk_topology_has_changed_since(store->topology, call))
+        snk_ghosts_seek_on(store, claim->name);
+    return hearing;
 }
 
 /* One request that was formatted, with what replicas are needed for it. */
