@@ -190,8 +190,10 @@ void snk_topology_send(snk_topology *topology, snk_redis_call *call)
 
 bool snk_topology_resend(snk_topology *topology, snk_redis_call *call)
 {
-    if (judge(topology, call) != PACE_NOW)
+    if (judge(topology, call) != PACE_NOW) {
+        let_go(call); /* it may have been pointed to a server once more */
         return false;
+    }
     snk_redis_call_reset(call);
     snk_topology_send(topology, call);
     return true;
