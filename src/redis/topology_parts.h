@@ -36,6 +36,7 @@ typedef struct snk_node {
     int64_t given_up_at_ns; /* retired: when what it has not answered is given up; SNK_NEVER_NS: that is done */
     int64_t used_at_ns;     /* when the last reference went */
     unsigned replicas;      /* that it should have, as far as is known */
+    bool is_cut;            /* its connection was cut, and is not there again */
 
     _Atomic unsigned version; /* as snk_redis_server.version; 0: not known. For itself only */
     snk_commit commit;        /* those who commit there */
@@ -77,6 +78,12 @@ size_t snk_nodes_find_down(snk_topology *topology, bool down[SNK_REDIS_NODES_MAX
  */
 int64_t snk_nodes_sweep(snk_topology *topology);
 
+/*
+ * Has the listener told when a server that something lives on is cut off (`why`), and when none is any more: because it is
+ * back, or because another one has taken its place. Without the mutex.
+ */
+void snk_nodes_tell_cuts(snk_topology *topology, const sneck_error *why);
+
 /* ---- What differs between the kinds ---- */
 
 typedef struct snk_topology_ops {
@@ -110,6 +117,7 @@ struct snk_topology {
     pthread_cond_t changed; /* with mutex, CLOCK_MONOTONIC: a look has ended, a subscription has moved, closing */
     /* Under mutex: */
     bool closing;
+    bool is_told_cut;                       /* the listener knows that a server is cut off */
     snk_node *master;                       /* a reference; all but CLUSTER */
     struct snk_map *map;                    /* owned; CLUSTER */
     uint64_t version;                       /* of what is known about who serves what */
