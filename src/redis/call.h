@@ -53,7 +53,8 @@ typedef struct snk_redis_call {
      */
     void (*done)(struct snk_redis_call *call);
     void *context;
-    bool asking; /* cluster: ASKING goes right before it, so that a server which is being given the slot serves it */
+    bool patient; /* nobody minds if its answer is heard a few ms late, unless the caller attends to the server */
+    bool asking;  /* cluster: ASKING goes right before it, so that a server which is being given the slot serves it */
 
     /* For topology.h; the client of one server does not look at them. */
     uint16_t slot;                     /* of its keys */
@@ -69,6 +70,7 @@ typedef struct snk_redis_call {
     snk_redis_run run;   /* of the server that answered */
     int64_t sent_at_ns;  /* snk_now_ns() before its first byte could leave; 0 when not sent */
     int64_t reply_at_ns; /* snk_now_ns() when it was done */
+    bool lingered;       /* the answer may have been there for a few ms before that */
     sneck_error error; /* SNECK_UNAVAILABLE or SNECK_UNKNOWN (or SNECK_DENIED, SNECK_LIMIT, …); SNECK_OK with a reply */
 
     /* Private to the topology. */
