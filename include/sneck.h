@@ -145,7 +145,8 @@ typedef struct sneck_event {
  * come one at a time and in order, and usually so do all of a client. But while a callback takes long (from some
  * milliseconds on), events of other locks do not wait for it: the function may then run on several threads at once, with
  * different locks. Up to 16 may take long at the same time; what comes then waits, and what does not fit into the queue
- * is counted and dropped, oldest first, but never a loss.
+ * is counted and dropped, oldest first, but never a loss. What happens all day (acquired, released, renewed) is told
+ * together when much of it comes, and then up to 20 ms after it happened; everything else at once.
  */
 typedef void (*sneck_event_fn)(void *context, const sneck_event *event);
 

@@ -84,6 +84,17 @@ static void serve_timer(snk_worker *worker, snk_entry *entry)
     }
 }
 
+/*
+ * One that comes alone is served at once. Those that come soon after it are let gather, however often the thread is
+ * called meanwhile: else each would leave in a batch of its own, and each answer would call for the next one.
+ */
+static int64_t next_timers_ns(const snk_worker *worker)
+{
+    int64_t due_ns = snk_timers_next(&worker->client->renewer.timers);
+    int64_t gathered_ns = worker->served_at_ns + SNK_GATHER_NS;
+    return due_ns > gathered_ns ? due_ns : gathered_ns;
+}
+
 static void serve_timers(snk_worker *worker)
 {
     sneck_client *client = worker->client;
@@ -95,8 +106,8 @@ static void serve_timers(snk_worker *worker)
         snk_registry_unpin(&client->registry, entry);
         now_ns = snk_now_ns();
         beat(worker, now_ns);
+        worker->served_at_ns = now_ns;
     }
-    (void)snk_batch_flush(worker->batch);
 }
 
 /* ---- Requests ---- */
@@ -158,7 +169,9 @@ static void run_request(snk_renewer *renewer, sneck_request *request, bool news)
 static void serve_due(snk_worker *worker)
 {
     beat(worker, snk_now_ns());
-    serve_timers(worker);
+    if (next_timers_ns(worker) <= snk_now_ns())
+        serve_timers(worker);
+    (void)snk_batch_flush(worker->batch);
     snk_chaser_run(worker->client, snk_now_ns());
 }
 
@@ -208,7 +221,7 @@ static void sleep_until_called(snk_worker *worker)
 {
     sneck_client *client = worker->client;
     snk_renewer *renewer = &client->renewer;
-    int64_t until_ns = snk_timers_next(&renewer->timers);
+    int64_t until_ns = next_timers_ns(worker);
     int64_t chase_ns = snk_chaser_next_ns(&renewer->chaser);
     if (chase_ns < until_ns)
         until_ns = chase_ns;

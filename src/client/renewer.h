@@ -28,6 +28,7 @@ typedef struct snk_worker {
     pthread_t thread;
     snk_parking parking;        /* called by whoever has work for it */
     snk_batch *batch;           /* owned */
+    int64_t served_at_ns;       /* when a timer last fired; of its thread alone */
     _Atomic bool is_retired;    /* another one has its place */
     _Atomic int64_t beat_at_ns; /* when it last showed that it moves */
 } snk_worker;

@@ -421,6 +421,64 @@ static void test_several_locks_in_different_slots_are_all_or_none(void **state)
     sneck_close(client);
 }
 
+/* Scripts that all servers ran. */
+static unsigned scripts_run(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        const char *found = strstr(fleet_ask(&fleet.servers[i], "INFO commandstats"), "cmdstat_evalsha:calls=");
+        count += found == NULL ? 0 : (unsigned)strtoul(strchr(found, '=') + 1, NULL, 10);
+    }
+    return count;
+}
+
+static void forget_scripts_run(void)
+{
+    for (unsigned i = 0; i < 3; i++)
+        (void)fleet_ask(&fleet.servers[i], "CONFIG RESETSTAT");
+}
+
+static void test_locks_that_share_a_slot_are_taken_in_one_script(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "{here}a", "{here}b", "{here}c", "{there}a", "{there}b", "alone" };
+    enum {
+        MEMBERS = sizeof names / sizeof names[0],
+        SLOTS = 3
+    };
+    sneck_error error;
+    sneck_client *client = open_client("history=off", 30000);
+    sneck_client *rival = open_client("history=off", 30000);
+    sneck_lock *members[MEMBERS];
+    for (unsigned i = 0; i < MEMBERS; i++)
+        members[i] = test_mutex(client, names[i], NULL);
+    sneck_lock *all = NULL;
+    EXPECT(SNECK_OK, sneck_multi_lock(members, MEMBERS, &all, &error));
+    EXPECT(SNECK_OK, sneck_acquire(all, 0, &error)); /* the servers know the script now */
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+    forget_scripts_run();
+    EXPECT(SNECK_OK, sneck_acquire(all, 0, &error));
+    assert_int_equal(scripts_run(), SLOTS);
+    for (unsigned i = 0; i < MEMBERS; i++)
+        assert_true(test_is_held_in_store(rival, names[i]) && sneck_token(members[i]) > 0);
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+
+    sneck_lock *held = test_mutex(rival, "{there}b", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(held, 0, &error));
+    EXPECT(SNECK_BUSY, sneck_acquire(all, 0, &error));
+    for (unsigned i = 0; i < MEMBERS; i++)
+        assert_int_equal(test_is_held_in_store(rival, names[i]), strcmp(names[i], "{there}b") == 0);
+    EXPECT(SNECK_OK, sneck_release(held, &error));
+    EXPECT(SNECK_OK, sneck_acquire(all, TEST_PATIENCE_MS, &error));
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+    sneck_lock_free(held);
+    sneck_lock_free(all);
+    for (unsigned i = 0; i < MEMBERS; i++)
+        sneck_lock_free(members[i]);
+    sneck_close(rival);
+    sneck_close(client);
+}
+
 /* ---- Opening ---- */
 
 static void expect_open(sneck_status status, const char *url, const char *words)
@@ -507,6 +565,7 @@ int main(void)
         TEST(test_a_client_whose_renewals_were_sent_to_and_fro_closes),
         TEST(test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does),
         TEST(test_several_locks_in_different_slots_are_all_or_none),
+        TEST(test_locks_that_share_a_slot_are_taken_in_one_script),
         TEST(test_what_cannot_be_opened_says_why),
         TEST(test_a_cluster_is_spoken_to_by_tls),
     };

@@ -33,12 +33,21 @@ static measure size_of_run(void)
     };
 }
 
-static double cpu_seconds(void)
+/* What the process took so far. */
+typedef struct effort {
+    double cpu_s;
+    double sleeps; /* times that a thread went to sleep */
+} effort;
+
+static effort effort_now(void)
 {
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+    return (effort){
+        .cpu_s = (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                 (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6,
+        .sleeps = (double)usage.ru_nvcsw,
+    };
 }
 
 static void acquire_all(sneck_client *client, sneck_lock *locks[], unsigned count)
@@ -64,23 +73,26 @@ static void test_very_many_locks_are_renewed_in_time(void **state)
     assert_non_null(locks);
     acquire_all(client, locks, run.locks);
     uint64_t renewed = test_health(client).renewals;
-    double cpu = cpu_seconds();
+    effort before = effort_now();
     int64_t began_ns = snk_now_ns();
     (void)poll(NULL, 0, (int)run.lasts_ms); /* nothing of this test runs meanwhile, but the library's own threads */
     double seconds = (double)(snk_now_ns() - began_ns) / 1e9;
-    double share = (cpu_seconds() - cpu) / seconds * 100;
+    effort after = effort_now();
+    double share = (after.cpu_s - before.cpu_s) / seconds * 100;
     sneck_health_report report = test_health(client);
+    double count = (double)(report.renewals - renewed);
     int64_t late_ms = atomic_load(&client->metrics.late_ns_max) / SNK_NS_PER_MS;
     printf(
         "# figure: %u held locks with leases of %lld s: %.0f renewals/s, none later than %lld ms, %.1f %% of a core, "
-        "%llu lost, in %.0f s\n",
-        run.locks, (long long)run.lease_ms / 1000, (double)(report.renewals - renewed) / seconds, (long long)late_ms,
-        share, (unsigned long long)report.lost, seconds);
+        "%.2f sleeps of a thread each, %llu lost, in %.0f s\n",
+        run.locks, (long long)run.lease_ms / 1000, count / seconds, (long long)late_ms, share,
+        (after.sleeps - before.sleeps) / count, (unsigned long long)report.lost, seconds);
     assert_int_equal(report.lost, 0);
     assert_int_equal(report.renewals_failed, 0);
     /* Each lock once in each third of a lease, but for those whose turn comes just after the end. */
-    assert_true((double)(report.renewals - renewed) >=
-                (double)run.locks * ((double)run.lasts_ms * 3 / (double)run.lease_ms - 1.5));
+    assert_true(count >= (double)run.locks * ((double)run.lasts_ms * 3 / (double)run.lease_ms - 1.5));
+    /* They leave together: no thread wakes up for one alone. */
+    assert_true(after.sleeps - before.sleeps < count / 4);
     assert_true(late_ms <= run.lease_ms / 2);
     if (run.locks >= LOCKS_FULL)
         assert_true(share <= 10);
