@@ -97,6 +97,7 @@ static group *group_of(request *made, uint16_t slot)
     group *added = &made->groups[made->group_count++];
     added->slot = slot;
     snk_redis_call_init(&added->asked);
+    added->asked.late = SNK_REDIS_LATE_DOUBTED; /* as of one claim */
     return added;
 }
 
