@@ -79,13 +79,31 @@ void snk_zk_node_describe(snk_zk_store *store, const snk_claim *asked, const cha
     (void)snk_copy_text(note->why, sizeof note->why, asked->why == NULL ? "" : asked->why);
 }
 
-int64_t snk_zk_node_lease_ms(const snk_zk_asked *asked, snk_zk_claim *claim)
+static int64_t lease_ms_locked(const snk_zk_asked *asked, const snk_zk_claim *claim)
 {
-    (void)pthread_mutex_lock(&asked->store->table.mutex);
     int64_t left_ns = claim->expires_at_ns - snk_now_ns();
-    (void)pthread_mutex_unlock(&asked->store->table.mutex);
     int64_t lease_ns = asked->asked->send.lease_ns;
     return (left_ns > lease_ns ? left_ns : lease_ns) / SNK_NS_PER_MS;
+}
+
+void snk_zk_node_holds(const snk_zk_asked *asked, snk_zk_claim *claim, uint32_t units)
+{
+    (void)pthread_mutex_lock(&asked->store->table.mutex);
+    if (claim->note.held_ms == 0)
+        claim->note.held_ms = snk_wall_us() / 1000;
+    claim->note.lease_ms = lease_ms_locked(asked, claim);
+    claim->note.token = claim->token;
+    if (units > 0)
+        claim->note.units = units;
+    (void)pthread_mutex_unlock(&asked->store->table.mutex);
+}
+
+void snk_zk_node_waits(const snk_zk_asked *asked, snk_zk_claim *claim)
+{
+    (void)pthread_mutex_lock(&asked->store->table.mutex);
+    claim->note.held_ms = 0;
+    claim->note.lease_ms = lease_ms_locked(asked, claim);
+    (void)pthread_mutex_unlock(&asked->store->table.mutex);
 }
 
 size_t snk_zk_node_ask(snk_zk_trip *trip, const snk_zk_claim *claim, char text[SNK_ZK_NOTE_SIZE])

@@ -27,8 +27,9 @@ void snk_zk_expect_wait(snk_zk_store *store, const char *folder, bool waits);
 bool snk_zk_expects_wait(snk_zk_store *store, const char *folder);
 /* What the node says at first. */
 void snk_zk_node_describe(snk_zk_store *store, const snk_claim *asked, const char *folder, snk_zk_note *note);
-/* The lease that it says: what others are shown never shrinks, either. */
-int64_t snk_zk_node_lease_ms(const snk_zk_asked *asked, snk_zk_claim *claim);
+/* What it is to say from now on; the lease that others are shown never shrinks, either. `units` 0: as many as it said. */
+void snk_zk_node_holds(const snk_zk_asked *asked, snk_zk_claim *claim, uint32_t units);
+void snk_zk_node_waits(const snk_zk_asked *asked, snk_zk_claim *claim);
 /* Adds a request that writes the claim's note, and its index is returned. */
 size_t snk_zk_node_ask(snk_zk_trip *trip, const snk_zk_claim *claim, char text[SNK_ZK_NOTE_SIZE]);
 
