@@ -7,6 +7,8 @@
 
 /* More than may be released for dead owners within a second. */
 #define LEFT_BEHIND 25000
+/* Many times what the queue of events has room for. */
+#define LOST_AT_ONCE 50000
 
 typedef struct many {
     sneck_client *client;
@@ -73,10 +75,36 @@ static void test_all_that_a_thread_leaves_behind_is_given_back(void **state)
     end_many(&self);
 }
 
+/* Leases that end while nobody fetches events: whoever counts on being told must not wait for a full queue. */
+static void test_losses_are_told_in_time_however_many_wait_to_be_fetched(void **state)
+{
+    (void)state;
+    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
+    options.watchdog_ms = SNECK_NEVER;
+    many self = begin_many(LOST_AT_ONCE, options);
+    assert_true(sneck_event_fd(self.client) >= 0);
+    self.options.lease_ms = 2000;
+    self.options.renew_ms = SNECK_NEVER;
+    make_locks(&self);
+    take_all(&self);
+    int64_t began_ms = test_now_ms();
+    int64_t until_ms = began_ms + self.options.lease_ms + TEST_PATIENCE_MS / 4;
+    while (test_health(self.client).lost < self.count && test_now_ms() < until_ms)
+        (void)usleep(10000);
+    assert_int_equal(test_health(self.client).lost, self.count);
+    size_t told = 0;
+    sneck_event event;
+    while (sneck_event_next(self.client, &event))
+        told += event.kind == SNECK_EVENT_LOST;
+    assert_int_equal(told, self.count);
+    end_many(&self);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_that_a_thread_leaves_behind_is_given_back),
+        cmocka_unit_test(test_losses_are_told_in_time_however_many_wait_to_be_fetched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
