@@ -27,7 +27,7 @@ typedef struct snk_letter {
     snk_terms terms;
     sneck_cause cause;
     sneck_status status;
-    int64_t again_at_ns; /* LOST: when to try (again) */
+    int64_t again_at_ns; /* OWNER_ENDED, LOST: when to try (again) */
 } snk_letter;
 
 #endif

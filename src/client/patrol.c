@@ -23,8 +23,12 @@ struct snk_patrol {
     owner *owners; /* owned */
     size_t owner_count;
     size_t owner_capacity;
-    size_t last; /* index of the owner that was asked for last: mostly it is asked for again */
+    size_t last;  /* index of the owner that was asked for last: mostly it is asked for again */
+    bool is_full; /* in this round a remedy was put off: those that were put off before need not ask */
 };
+
+/* In hold.reported, beside the finding: what was to be done about it was put off. */
+#define PUT_OFF UINT8_C(0x80)
 
 /* What is to be done about one hold, once its mutex was given back. */
 typedef struct verdict {
@@ -32,6 +36,8 @@ typedef struct verdict {
     snk_remedy remedy;
     uint64_t owner;
     uint64_t token;
+    bool is_news;
+    bool was_put_off; /* it was told before, and nothing was done about it yet */
     bool at_risk;
     int64_t remaining_ns;
 } verdict;
@@ -144,47 +150,66 @@ static void end_hold(const snk_patrol *patrol, snk_entry *entry, snk_event event
     snk_perform(&turn, NULL);
 }
 
-static bool may_end(const snk_patrol *patrol, const verdict *found)
+static bool may_end(snk_patrol *patrol, const verdict *found)
 {
     snk_watchdog *engine = &patrol->client->watch.engine;
-    if (found->remedy != SNK_REMEDY_RELEASE && found->remedy != SNK_REMEDY_REACQUIRE)
+    if (patrol->is_full && found->was_put_off)
         return false;
-    if (!snk_watchdog_may_try(engine, SNK_REMEDY_RELEASE, snk_now_ns()))
-        return false;
-    snk_watchdog_worked(engine, SNK_REMEDY_RELEASE, true);
-    return true;
+    if (snk_watchdog_may_try(engine, SNK_REMEDY_RELEASE, snk_now_ns())) {
+        snk_watchdog_worked(engine, SNK_REMEDY_RELEASE, true);
+        return true;
+    }
+    patrol->is_full = true;
+    return false;
 }
 
-static void act(const snk_patrol *patrol, snk_entry *entry, const verdict *found)
+/* It is still to be done, in a later round. */
+static void put_off(snk_entry *entry, const verdict *found)
 {
-    bool died = found->finding == SNK_FINDING_OWNER_DIED;
-    bool stuck = found->finding == SNK_FINDING_OWNER_STUCK;
-    if (died)
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_hold *hold = entry->machine.hold;
+    if (hold != NULL && hold->owner == found->owner && hold->token == found->token)
+        hold->reported |= PUT_OFF;
+    (void)pthread_mutex_unlock(&entry->mutex);
+}
+
+static void tell_finding(const snk_patrol *patrol, snk_entry *entry, const verdict *found)
+{
+    if (found->finding == SNK_FINDING_OWNER_DIED)
         tell(patrol, entry, found, SNECK_EVENT_OWNER_DIED, "the thread that holds it has ended");
     else
         tell(patrol, entry, found, SNECK_EVENT_STUCK,
-             stuck ? "its owner is blocked or stopped for longer than stuck_ms"
-                   : "it is held for longer than max_hold_ms");
-    if (!may_end(patrol, found))
-        return;
-    if (died)
-        end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = found->owner });
-    else
-        end_hold(patrol, entry,
-                 (snk_event){
-                     .kind = SNK_EVENT_REVOKE,
-                     .owner = found->owner,
-                     .token = found->token,
-                     .cause = stuck ? SNECK_CAUSE_STUCK : SNECK_CAUSE_OVERDUE,
-                 });
+             found->finding == SNK_FINDING_OWNER_STUCK ? "its owner is blocked or stopped for longer than stuck_ms"
+                                                       : "it is held for longer than max_hold_ms");
+}
+
+/* Tells what was found, once, and does what is to be done about it. False: that was put off. */
+static bool act(snk_patrol *patrol, snk_entry *entry, const verdict *found)
+{
+    if (found->is_news)
+        tell_finding(patrol, entry, found);
+    if (found->remedy != SNK_REMEDY_RELEASE && found->remedy != SNK_REMEDY_REACQUIRE)
+        return true;
+    if (!may_end(patrol, found)) {
+        put_off(entry, found);
+        return false;
+    }
+    snk_event event = { .kind = SNK_EVENT_OWNER_GONE, .owner = found->owner, .token = found->token };
+    if (found->finding != SNK_FINDING_OWNER_DIED) {
+        event.kind = SNK_EVENT_REVOKE;
+        event.cause = found->finding == SNK_FINDING_OWNER_STUCK ? SNECK_CAUSE_STUCK : SNECK_CAUSE_OVERDUE;
+    }
+    end_hold(patrol, entry, event);
+    return true;
 }
 
 /* A hold whose owner was reported and who keeps it is not reported in each round. */
-static bool is_news_locked(snk_hold *hold, snk_finding finding)
+static void compare_locked(snk_hold *hold, verdict *found)
 {
-    bool is_news = finding != SNK_FINDING_NONE && hold->reported != (uint8_t)finding;
-    hold->reported = (uint8_t)finding;
-    return is_news;
+    bool is_found = found->finding != SNK_FINDING_NONE;
+    found->is_news = is_found && (hold->reported & ~PUT_OFF) != (int)found->finding;
+    found->was_put_off = is_found && !found->is_news && (hold->reported & PUT_OFF) != 0;
+    hold->reported = (uint8_t)found->finding;
 }
 
 /* ---- The round ---- */
@@ -211,12 +236,11 @@ static void visit(snk_patrol *patrol, snk_entry *entry, snk_patrol_orders orders
 {
     verdict found = { .finding = SNK_FINDING_NONE };
     snk_send send;
-    bool is_news = false;
     bool checks = false;
     (void)pthread_mutex_lock(&entry->mutex);
     if (entry->machine.hold != NULL) {
         judge_locked(patrol, entry, &found);
-        is_news = is_news_locked(entry->machine.hold, found.finding);
+        compare_locked(entry->machine.hold, &found);
         checks = wants_check_locked(&entry->machine, orders, &send);
     }
     (void)pthread_mutex_unlock(&entry->mutex);
@@ -225,8 +249,8 @@ static void visit(snk_patrol *patrol, snk_entry *entry, snk_patrol_orders orders
     if (found.finding != SNK_FINDING_NONE && report->owner == SNK_FINDING_NONE)
         report->owner = found.finding;
     report->owner_count += found.finding != SNK_FINDING_NONE;
-    if (is_news)
-        act(patrol, entry, &found);
+    if (found.is_news || found.was_put_off)
+        (void)act(patrol, entry, &found);
     if (checks)
         report->lost_count += snk_batch_add(patrol->batch, entry, &send);
 }
@@ -236,6 +260,7 @@ void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_re
     snk_registry *registry = &patrol->client->registry;
     *report_out = (snk_patrol_report){ .owner = SNK_FINDING_NONE };
     patrol->round++;
+    patrol->is_full = false;
     for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry))
         visit(patrol, entry, orders, report_out);
     report_out->lost_count += snk_batch_finish(patrol->batch);
@@ -266,21 +291,24 @@ static bool has_something_locked(const snk_machine *machine, uint64_t owner_numb
     return false;
 }
 
-void snk_patrol_bury(snk_patrol *patrol, uint64_t owner_number)
+bool snk_patrol_bury(snk_patrol *patrol, uint64_t owner_number)
 {
     snk_registry *registry = &patrol->client->registry;
+    bool is_done = true;
+    patrol->is_full = false;
     for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry)) {
         verdict found;
         (void)pthread_mutex_lock(&entry->mutex);
         bool has_something = has_something_locked(&entry->machine, owner_number, &found);
-        bool is_news = has_something && found.finding == SNK_FINDING_OWNER_DIED &&
-                       is_news_locked(entry->machine.hold, found.finding);
+        if (has_something && found.finding == SNK_FINDING_OWNER_DIED)
+            compare_locked(entry->machine.hold, &found);
         (void)pthread_mutex_unlock(&entry->mutex);
-        if (is_news) {
+        if (found.is_news)
             (void)snk_watchdog_note(&patrol->client->watch.engine, SNECK_CHECK_OWNER, found.finding, 1, snk_now_ns());
-            act(patrol, entry, &found);
-        } else if (has_something && found.finding == SNK_FINDING_NONE) {
+        if (found.is_news || found.was_put_off)
+            is_done &= act(patrol, entry, &found);
+        else if (has_something && found.finding == SNK_FINDING_NONE)
             end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = owner_number });
-        }
     }
+    return is_done;
 }

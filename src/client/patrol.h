@@ -32,7 +32,10 @@ typedef struct snk_patrol_orders {
 /* One round. Under watch.mutex. */
 void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_report *report_out);
 
-/* What an owner that ended has left in any lock is given back, or reported. Under watch.mutex. */
-void snk_patrol_bury(snk_patrol *patrol, uint64_t owner);
+/*
+ * What an owner that ended has left in any lock is given back, or reported. False: some of it only later, because it
+ * was too much at once; call it again then. Under watch.mutex.
+ */
+bool snk_patrol_bury(snk_patrol *patrol, uint64_t owner);
 
 #endif

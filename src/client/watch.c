@@ -25,7 +25,7 @@ void snk_watch_init(snk_watch *watch)
     snk_watchdog_init(&watch->engine);
     snk_watchdog_init(&watch->shown);
     watch->link.round_trip_ns = -1;
-    snk_list_init(&watch->recovering);
+    snk_list_init(&watch->unfinished);
     snk_list_init(&watch->inbox);
 }
 
@@ -50,7 +50,7 @@ void snk_watch_deinit(sneck_client *client)
 {
     snk_watch *watch = &client->watch;
     discard(client, &watch->inbox);
-    discard(client, &watch->recovering);
+    discard(client, &watch->unfinished);
     snk_patrol_free(watch->patrol);
     (void)pthread_mutex_destroy(&watch->shown_mutex);
     (void)pthread_mutex_destroy(&watch->inbox_mutex);
@@ -168,20 +168,34 @@ static bool recover(sneck_client *client, snk_letter *lost, int64_t now_ns)
     return false;
 }
 
-/* The attempts that are due. Returns when the next one is. */
-static int64_t recover_all(sneck_client *client)
+/* What an owner that ended has left behind. True: all of that is done. */
+static bool bury(sneck_client *client, snk_letter *letter, int64_t now_ns)
 {
-    snk_list *recovering = &client->watch.recovering;
+    if (now_ns < letter->again_at_ns)
+        return false;
+    if (snk_patrol_bury(client->watch.patrol, letter->owner))
+        return true;
+    letter->again_at_ns = snk_time_add(snk_now_ns(), SNK_NS_PER_S);
+    return false;
+}
+
+/* What is due of that which could not be done when it was told. Returns when the next is. */
+static int64_t go_on(sneck_client *client)
+{
+    snk_list *unfinished = &client->watch.unfinished;
     int64_t next_ns = SNK_NEVER_NS;
     snk_link *next = NULL;
-    for (snk_link *link = snk_list_first(recovering); link != NULL; link = next) {
-        next = snk_list_next(recovering, link);
-        snk_letter *lost = SNK_CONTAINER(link, snk_letter, link);
-        if (recover(client, lost, snk_now_ns())) {
+    for (snk_link *link = snk_list_first(unfinished); link != NULL; link = next) {
+        next = snk_list_next(unfinished, link);
+        snk_letter *letter = SNK_CONTAINER(link, snk_letter, link);
+        int64_t now_ns = snk_now_ns();
+        bool is_done = letter->kind == SNK_LETTER_OWNER_ENDED ? bury(client, letter, now_ns)
+                                                              : recover(client, letter, now_ns);
+        if (is_done) {
             snk_list_remove(link);
-            free_letter(client, lost);
-        } else if (lost->again_at_ns < next_ns) {
-            next_ns = lost->again_at_ns;
+            free_letter(client, letter);
+        } else if (letter->again_at_ns < next_ns) {
+            next_ns = letter->again_at_ns;
         }
     }
     return next_ns;
@@ -198,7 +212,7 @@ static void on_recovery_ended(sneck_client *client, snk_letter *letter)
     }
     letter->kind = SNK_LETTER_LOST;
     letter->again_at_ns = snk_time_add(snk_now_ns(), (int64_t)letter->terms.care.watchdog_ms * SNK_NS_PER_MS);
-    snk_list_append(&client->watch.recovering, &letter->link);
+    snk_list_append(&client->watch.unfinished, &letter->link);
 }
 
 static void on_lost(sneck_client *client, snk_letter *letter, unsigned *inquiries)
@@ -206,7 +220,7 @@ static void on_lost(sneck_client *client, snk_letter *letter, unsigned *inquirie
     if (letter->cause == SNECK_CAUSE_GONE && (*inquiries)++ < INQUIRIES_MAX)
         inquire(client, letter);
     if (letter->terms.care.recovery == SNECK_RECOVER_REACQUIRE)
-        snk_list_append(&client->watch.recovering, &letter->link);
+        snk_list_append(&client->watch.unfinished, &letter->link);
     else
         free_letter(client, letter);
 }
@@ -220,8 +234,7 @@ static int64_t read_letters(sneck_client *client)
     while ((letter = next_letter(&client->watch)) != NULL) {
         switch (letter->kind) {
         case SNK_LETTER_OWNER_ENDED:
-            snk_patrol_bury(client->watch.patrol, letter->owner);
-            free_letter(client, letter);
+            snk_list_append(&client->watch.unfinished, &letter->link);
             break;
         case SNK_LETTER_LOST:
             on_lost(client, letter, &inquiries);
@@ -231,7 +244,7 @@ static int64_t read_letters(sneck_client *client)
             break;
         }
     }
-    int64_t next_ns = recover_all(client);
+    int64_t next_ns = go_on(client);
     (void)pthread_mutex_unlock(&client->watch.mutex);
     return next_ns;
 }

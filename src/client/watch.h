@@ -44,7 +44,7 @@ typedef struct snk_watch {
     pthread_mutex_t mutex;
     snk_watchdog engine; /* under mutex */
     snk_patrol *patrol;  /* owned; made under client.start_mutex; what is in it: under mutex */
-    snk_list recovering; /* holds that are to be acquired again; under mutex */
+    snk_list unfinished; /* of snk_letter: owners that ended, holds that are to be acquired again; under mutex */
     uint64_t failures;   /* of remedies, as of the last round; under mutex */
 
     pthread_mutex_t inbox_mutex;

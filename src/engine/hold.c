@@ -26,6 +26,11 @@ bool snk_hold_is_idle(const snk_machine *machine)
     return machine->hold != NULL && machine->hold->owner == 0 && machine->hold->reserved_for == 0;
 }
 
+int64_t snk_hold_lease_ns(const snk_hold *hold)
+{
+    return hold->renewal.is_offer ? snk_offer_life_ns(hold->terms.lease_ns) : hold->terms.lease_ns;
+}
+
 static void end_hold(snk_machine *machine, int64_t deadline)
 {
     machine->hold = NULL;
@@ -220,7 +225,7 @@ static bool has_handoff_budget(const snk_step *step)
     const snk_machine *machine = step->machine;
     const snk_hold *hold = machine->hold;
     int64_t left_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
-    int64_t lease_ns = hold->renewal.is_offer ? snk_offer_life_ns(hold->terms.lease_ns) : hold->terms.lease_ns;
+    int64_t lease_ns = snk_hold_lease_ns(hold);
     return !machine->closing && !hold->terms.fair && (hold->token < hold->token_last || SNK_BUGGY(25)) &&
            step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > lease_ns / 3;
 }

@@ -181,6 +181,7 @@ typedef struct snk_note {
     int64_t took_ns;      /* acquired: the wait; released, lost: the hold; renewed: what was left of the lease */
     int64_t delay_ns;     /* acquired from another owner of this process: since that one released it; renewed: after
                             it was due; else -1 */
+    bool of_offer;        /* renewed: what was left was left of an offer, and says nothing about the lease */
     const snk_hold *hold; /* lost: what was lost; valid until its memory is given back */
     const char *message;  /* static text */
 } snk_note;

@@ -73,6 +73,8 @@ void snk_offer_heard(snk_step *step, snk_waiter *waiter, const snk_grant *grant)
 
 uint32_t snk_state_levels(const snk_machine *machine);
 bool snk_hold_is_idle(const snk_machine *machine);
+/* What its deadline is counted by: its lease, or the life of the offer that it still is. */
+int64_t snk_hold_lease_ns(const snk_hold *hold);
 /* Looks at the clock: a hold whose deadline has passed is lost. First thing in each step. */
 void snk_hold_settle(snk_step *step);
 /* The lost hold of this owner, or NULL. */

@@ -111,6 +111,50 @@ static void test_a_frozen_renewal_thread_is_replaced(void **state)
     sneck_close(client);
 }
 
+/* Releases as soon as somebody waits for it in the store. */
+static void *release_when_wanted(void *argument)
+{
+    const test_bed *bed = argument;
+    sneck_error error;
+    sneck_lock *lock = test_handle(bed->client, "a");
+    acquire(lock);
+    while (test_queue_in_store(bed->client, "a") == 0)
+        (void)usleep(1000);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    return NULL;
+}
+
+/* What the store has only offered ends soon, until the first renewal: that is as it should be. */
+static void test_a_lock_that_was_waited_for_is_neither_late_nor_at_risk(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    if (strcmp(bed->url, "memory:") == 0)
+        test_skip("two clients share no memory store");
+    sneck_client *client = open_watched(bed, 600000);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.renew_ms = 1000;
+    sneck_lock *lock = test_mutex(client, "a", &options);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, release_when_wanted, bed), 0);
+    while (!test_is_held_in_store(client, "a"))
+        (void)usleep(1000);
+    acquire(lock);
+    EXPECT(SNECK_OK, sneck_check(client, &error)); /* before that renewal */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)test_await_event(client, SNECK_EVENT_ACQUIRED);
+    sneck_event event = { .kind = SNECK_EVENT_LOST };
+    assert_true(test_readable(sneck_event_fd(client), TEST_PATIENCE_MS) && sneck_event_next(client, &event));
+    if (event.kind != SNECK_EVENT_RENEWED)
+        fail_msg("%s: %s", sneck_event_kind_name(event.kind), event.message);
+    EXPECT(SNECK_OK, sneck_check(client, &error));
+    assert_in_range(test_health(client).renewal_late_ms, 0, 5000);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
 /* ---- State ---- */
 
 static void test_a_hold_that_the_store_has_ended_is_lost_now(void **state)
@@ -503,6 +547,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_renewal_thread_that_hangs_in_the_store_is_replaced),
         cmocka_unit_test(test_a_frozen_renewal_thread_is_replaced),
+        cmocka_unit_test(test_a_lock_that_was_waited_for_is_neither_late_nor_at_risk),
         cmocka_unit_test(test_a_hold_that_the_store_has_ended_is_lost_now),
         cmocka_unit_test(test_what_a_renewal_confirmed_is_not_asked_again),
         cmocka_unit_test(test_what_a_thread_leaves_behind_is_found_at_once_and_given_back),
