@@ -1,4 +1,6 @@
 /* One node: whether it can be asked, what its clock shows, since when it counts. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/quorum/quorum.h"
@@ -93,4 +95,21 @@ void snk_quorum_node_is_young(snk_quorum_node *node, int64_t for_ns)
     (void)pthread_mutex_lock(&node->store->mutex);
     node->young_until_ns = snk_time_add(snk_now_ns(), for_ns);
     (void)pthread_mutex_unlock(&node->store->mutex);
+}
+
+bool snk_quorum_node_agrees(snk_quorum_node *node, int64_t lease_max_ms)
+{
+    snk_quorum_store *store = node->store;
+    bool agrees = lease_max_ms == store->options.lease_max_ms;
+    int64_t other_ms = agrees ? 0 : lease_max_ms;
+    /* Mostly nothing changes. */
+    bool is_news = atomic_load_explicit(&node->other_lease_max_ms, memory_order_relaxed) != other_ms &&
+                   atomic_exchange_explicit(&node->other_lease_max_ms, other_ms, memory_order_relaxed) != other_ms;
+    if (is_news && !agrees && store->log != NULL) {
+        char line[256];
+        (void)snprintf(line, sizeof line, "event=node-refuses server=\"%s\" lease_max=%sms there=%lldms", node->where,
+                       store->lease_max, (long long)lease_max_ms);
+        store->log(store->log_context, SNECK_LOG_WARNING, line);
+    }
+    return agrees;
 }

@@ -37,6 +37,8 @@ snk_operation *snk_operation_new(snk_quorum_store *store, snk_operation_kind kin
     operation->is_over = false;
     operation->open = 0;
     operation->other_lease_max_ms = 0;
+    operation->agree = 0;
+    operation->differ = 0;
     operation->awaiter = NULL;
     operation->round_count = 0;
     (void)snk_ok(&operation->trouble);
