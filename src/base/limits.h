@@ -115,6 +115,8 @@
 #define SNK_PG_TRIES_MAX 8  /* after serialization failures and deadlocks */
 #define SNK_PG_SETUP_NS (60 * SNK_NS_PER_S)
 #define SNK_PG_PROBE_NS (2 * SNK_NS_PER_S)    /* for a message of our own to come back */
+#define SNK_PG_DEAF_TRIES 2                   /* so many in a row without it: messages do not come here */
+#define SNK_PG_DEAF_NS (60 * SNK_NS_PER_S)    /* then it is tried so often */
 #define SNK_PG_SILENCE_NS (10 * SNK_NS_PER_S) /* then the connection for messages is asked whether it lives */
 #define SNK_PG_LIST_PAGE 1000
 #define SNK_PG_REAP_EACH 4096 /* requests of one client */
