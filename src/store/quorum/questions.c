@@ -73,7 +73,7 @@ bool snk_question_settle_locked(snk_operation *operation, snk_request *request)
     } else {
         says = snk_node_number(call->reply, 0) == 1 ? SNK_NODE_YES : SNK_NODE_NO;
     }
-    request->is_silent = says == SNK_NODE_SILENT;
+    request->says = says;
     operation->says[node->index] = says;
     return is_decided_locked(operation);
 }
@@ -247,7 +247,7 @@ static void tell_again(snk_operation *operation, const snk_request *request)
 
 void snk_question_settled(snk_operation *operation, const snk_request *request, bool is_last)
 {
-    bool failed = request->errand.call.outcome != SNK_REDIS_REPLY || request->is_silent;
+    bool failed = request->errand.call.outcome != SNK_REDIS_REPLY || request->says == SNK_NODE_SILENT;
     if (operation->kind == SNK_OPERATION_RELEASE && failed)
         tell_again(operation, request);
     if (operation->kind == SNK_OPERATION_RENEWAL && is_last)
