@@ -183,6 +183,35 @@ static void test_a_vote_that_was_overtaken_by_its_release_is_taken_back(void **s
     sneck_close(client);
 }
 
+/* Its script is ended only after several repetitions would have been over if there were no pauses between them. */
+static void test_a_release_that_a_busy_node_refused_is_repeated(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    warm_up(client);
+    sneck_lock *lock = test_mutex(client, "refused", NULL);
+    redis_bed_do(&nodes.nodes[4], "CONFIG SET lua-time-limit 20");
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, LEASE_MS, &error));
+    int64_t began_ms = test_now_ms();
+    quorum_bed_await_votes(&nodes, "refused", QUORUM_NODES);
+    redisContext *aside = redis_bed_send_aside(&nodes.nodes[4], "EVAL %s 0", "while true do end");
+    redisReply *reply = NULL;
+    do { /* until it says that it is busy */
+        freeReplyObject(reply);
+        reply = redisCommand(nodes.nodes[4].admin, "PING");
+        assert_non_null(reply);
+    } while (reply->type != REDIS_REPLY_ERROR);
+    freeReplyObject(reply);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    redis_bed_pause(100);
+    redis_bed_do(&nodes.nodes[4], "SCRIPT KILL");
+    expect_free_soon("refused", began_ms);
+    redisFree(aside);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +219,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_node_that_disagrees_is_done_without, clear),
         cmocka_unit_test_setup(test_the_first_client_says_what_the_longest_lease_is, clear),
         cmocka_unit_test_setup(test_a_vote_that_was_overtaken_by_its_release_is_taken_back, clear),
+        cmocka_unit_test_setup(test_a_release_that_a_busy_node_refused_is_repeated, clear),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
