@@ -212,6 +212,35 @@ static void test_a_release_that_a_busy_node_refused_is_repeated(void **state)
     sneck_close(client);
 }
 
+/* ---- Messages ---- */
+
+static void test_without_announcements_waiters_look_each_retry(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, "announce=off");
+    sneck_client *other = quorum_bed_open(&nodes, "announce=off&retry=50ms");
+    warm_up(client);
+    warm_up(other);
+    sneck_lock *lock = test_mutex(client, "silent", NULL);
+    sneck_lock *wanted = test_mutex(other, "silent", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, TEST_PATIENCE_MS, &error));
+    test_waiter waiter;
+    test_waiter_start(&waiter, wanted, TEST_PATIENCE_MS);
+    test_await_waiting(other, "silent", 1);
+    redis_bed_pause(LEASE_MS / 15); /* it has been refused: it would look again after a third of its lease */
+    assert_string_equal(redis_bed_text(&nodes.nodes[0], "PUBSUB CHANNELS lock:release:*"), "");
+    int64_t released_ms = test_now_ms();
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    test_waiter_join(&waiter);
+    printf("# served after %lld ms\n", (long long)(waiter.served_at_ms - released_ms));
+    assert_true(waiter.served_at_ms - released_ms < LEASE_MS / 5);
+    sneck_lock_free(wanted);
+    sneck_lock_free(lock);
+    sneck_close(other);
+    sneck_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup(test_the_first_client_says_what_the_longest_lease_is, clear),
         cmocka_unit_test_setup(test_a_vote_that_was_overtaken_by_its_release_is_taken_back, clear),
         cmocka_unit_test_setup(test_a_release_that_a_busy_node_refused_is_repeated, clear),
+        cmocka_unit_test_setup(test_without_announcements_waiters_look_each_retry, clear),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

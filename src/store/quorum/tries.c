@@ -318,7 +318,7 @@ static bool wait_for_it(snk_operation *operation, snk_answer *answer)
     }
     int64_t look_ns = busy ? ballot->pause_ns : 1;
     look_ns += snk_quorum_jitter(store, look_ns < JITTER_NS_MAX ? look_ns : JITTER_NS_MAX);
-    if (busy && store->retry_ns < look_ns && !snk_quorum_hears(store, operation->name))
+    if (busy && store->retry_ns < look_ns && (!store->options.announce || !snk_quorum_hears(store, operation->name)))
         look_ns = store->retry_ns;
     /* It came before anybody could be rung. */
     if (news)
@@ -401,7 +401,8 @@ snk_try_sequel snk_try_end(snk_operation *operation, snk_answer *answer, int64_t
     snk_undo_start_all(store, touched, unanswered, &terms);
     bool gone = verdict == SNK_VERDICT_GRANTED || verdict == SNK_VERDICT_BURIED;
     if (!gone && may_wait(operation)) {
-        if (verdict == SNK_VERDICT_BUSY && snk_quorum_claims_listen(&store->claims, &operation->send.claim)) {
+        if (verdict == SNK_VERDICT_BUSY && store->options.announce &&
+            snk_quorum_claims_listen(&store->claims, &operation->send.claim)) {
             snk_quorum_listen(store, operation->name);
             return SNK_TRY_LISTENS;
         }
