@@ -134,6 +134,11 @@ snk_quorum_says snk_quorum_release(const snk_quorum *quorum, const snk_node_says
     return n.of[SNK_NODE_SILENT] + open > 0 ? SNK_QUORUM_UNCERTAIN : SNK_QUORUM_FAILED;
 }
 
+bool snk_quorum_release_is_heard(snk_node_says says, bool refused)
+{
+    return says == SNK_NODE_YES || says == SNK_NODE_NO || (refused && SNK_BUGGY(123));
+}
+
 uint32_t snk_quorum_adopters(const snk_quorum *quorum, const snk_node_says says[])
 {
     if (snk_quorum_renewal(quorum, says) != SNK_QUORUM_YES)

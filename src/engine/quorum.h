@@ -105,6 +105,12 @@ snk_quorum_says snk_quorum_renewal(const snk_quorum *quorum, const snk_node_says
 snk_quorum_says snk_quorum_release(const snk_quorum *quorum, const snk_node_says says[]);
 
 /*
+ * A node that was told a release need not be told again. `refused`: it answered, with an error (its data is being read,
+ * somebody's script runs, …), and changed nothing.
+ */
+bool snk_quorum_release_is_heard(snk_node_says says, bool refused);
+
+/*
  * After a renewal that was counted as YES: the nodes that do not have the claim and may be given it, as a set. (Never
  * before: a claim that a majority has lost must stay lost.)
  */

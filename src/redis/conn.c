@@ -25,6 +25,8 @@ sneck_status snk_redis_conn_open(const snk_redis_settings *settings, snk_redis_l
     conn->stop_fd = stop_fd;
     conn->undriven_at_ns = SNK_NEVER_NS;
     snk_list_init(&conn->queue);
+    conn->later_at_ns = SNK_NEVER_NS;
+    snk_list_init(&conn->later);
     snk_list_init(&conn->sleepers);
     snk_id seed;
     if (!snk_id_random(&seed))
@@ -86,6 +88,31 @@ void snk_redis_conn_submit(snk_redis_conn *conn, snk_redis_call *const calls[], 
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
     snk_redis_conn_leave(conn);
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
+void snk_redis_conn_submit_later(snk_redis_conn *conn, snk_redis_call *call, int64_t at_ns)
+{
+    snk_redis_finish finish;
+    snk_redis_finish_init(&finish);
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    arrive(conn);
+    pthread_mutex_lock(&conn->mutex);
+    call->driver = NULL;
+    /* The thread sends it, so there must be one; it finds the call when the mutex is free. */
+    if (!conn->closing && snk_redis_wake_thread_locked(conn)) {
+        call->deadline_ns = at_ns;
+        call->link = (snk_link){ 0 };
+        snk_list_append(&conn->later, &call->link);
+        if (at_ns < conn->later_at_ns)
+            conn->later_at_ns = at_ns;
+    } else {
+        snk_redis_enter_locked(conn, call, snk_now_ns(), &finish);
+    }
+    pthread_mutex_unlock(&conn->mutex);
+    snk_redis_finish_run(conn, &finish);
+    leave(conn);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
@@ -227,6 +254,7 @@ void snk_redis_conn_begin_close(snk_redis_conn *conn)
         conn->closing = true;
         snk_redis_break_locked(conn, &why, &finish);
         snk_redis_fail_queue_locked(conn, &why, &finish);
+        snk_redis_enter_later_locked(conn, SNK_NEVER_NS, &finish);
         if (conn->thread_started)
             snk_redis_wake_thread_locked(conn);
     }
@@ -242,7 +270,7 @@ void snk_redis_conn_close(snk_redis_conn *conn)
     snk_redis_conn_begin_close(conn);
     snk_redis_thread_join(conn);
     await_users(conn);
-    assert(conn->head == conn->tail && snk_list_is_empty(&conn->queue));
+    assert(conn->head == conn->tail && snk_list_is_empty(&conn->queue) && snk_list_is_empty(&conn->later));
     snk_redis_parser_deinit(&conn->parser);
     snk_redis_wire_deinit(&conn->wire);
     pthread_mutex_destroy(&conn->mutex);

@@ -103,6 +103,7 @@ struct snk_redis_conn {
     bool clogged; /* the socket took no more; only the thread may write */
     unsigned corks;
     snk_list queue;    /* calls that wait for a connection */
+    snk_list later;    /* calls that are to be sent later; nobody drives them. Their deadline is when. */
     snk_list sleepers; /* drivers; the last went to sleep last */
     snk_redis_bytes out;
     uint64_t stream_end;     /* offset of the end of `out` */
@@ -117,6 +118,7 @@ struct snk_redis_conn {
     int64_t linger_until_ns; /* until then the thread leaves those answers in the socket */
     uint64_t lingered;       /* slots before this one were left there once */
     int64_t undriven_at_ns;  /* no undriven call is due before this */
+    int64_t later_at_ns;     /* no call of `later` is due before this */
     int64_t received_at_ns;  /* when the server last said something */
     bool thread_started;
     bool thread_asleep;      /* in poll: wake_fd must be written */
@@ -182,6 +184,8 @@ void snk_redis_finish_wake(snk_redis_finish *finish, _Atomic uint32_t *word);
 void snk_redis_check_idle_locked(snk_redis_conn *conn, int64_t now, snk_redis_finish *finish);
 /* Takes a new call in: into the stream, the queue, or (with an error) straight to its end. */
 void snk_redis_enter_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t now, snk_redis_finish *finish);
+/* Takes in those that were to be sent later and are due at `until_ns`. */
+void snk_redis_enter_later_locked(snk_redis_conn *conn, int64_t until_ns, snk_redis_finish *finish);
 /* Moves the queue into the stream of a new connection. */
 void snk_redis_stream_queue_locked(snk_redis_conn *conn, int64_t now, snk_redis_finish *finish);
 /* Ends every queued call as not sent. */

@@ -68,6 +68,11 @@ void snk_redis_submit(snk_redis *redis, snk_redis_call *const calls[], size_t co
     }
 }
 
+void snk_redis_submit_later(snk_redis *redis, snk_redis_call *call, int64_t at_ns)
+{
+    snk_redis_conn_submit_later(redis->lanes[call->lane], call, at_ns);
+}
+
 void snk_redis_drive(snk_redis *redis, snk_redis_call *const calls[], size_t count)
 {
     if (count > 0)

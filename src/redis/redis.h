@@ -86,6 +86,12 @@ sneck_status snk_redis_open(const snk_redis_config *config, snk_redis **redis_ou
 void snk_redis_submit(snk_redis *redis, snk_redis_call *const calls[], size_t count);
 
 /*
+ * Sends a call when that time has come, and returns at once; its timeout counts from then. When the client is closed
+ * before, it is not sent.
+ */
+void snk_redis_submit_later(snk_redis *redis, snk_redis_call *call, int64_t at_ns);
+
+/*
  * Sends calls as snk_redis_submit does, and does the I/O until all of them are done (their `done` has returned too).
  * At most SNK_REDIS_DRIVE_MAX calls, all of one lane. Bounded by their timeouts; no cancellation point. Not from a
  * callback.

@@ -216,6 +216,26 @@ void snk_redis_enter_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t 
     snk_redis_fail_queue_locked(conn, &error, finish);
 }
 
+void snk_redis_enter_later_locked(snk_redis_conn *conn, int64_t until_ns, snk_redis_finish *finish)
+{
+    if (until_ns < conn->later_at_ns)
+        return;
+    int64_t now = snk_now_ns();
+    int64_t next = SNK_NEVER_NS;
+    snk_link *following;
+    for (snk_link *link = snk_list_first(&conn->later); link != NULL; link = following) {
+        following = snk_list_next(&conn->later, link);
+        snk_redis_call *call = SNK_CONTAINER(link, snk_redis_call, link);
+        if (call->deadline_ns <= until_ns) {
+            snk_list_remove(link);
+            snk_redis_enter_locked(conn, call, now, finish);
+        } else if (call->deadline_ns < next) {
+            next = call->deadline_ns;
+        }
+    }
+    conn->later_at_ns = next;
+}
+
 static snk_redis_call *take_queued_locked(snk_redis_conn *conn)
 {
     snk_link *link = snk_list_first(&conn->queue);

@@ -178,6 +178,8 @@ static int64_t next_timer_locked(const snk_redis_conn *conn)
         at = stale_at;
     if (conn->state == SNK_REDIS_UP && !conn->reading && conn->undriven > 0 && conn->linger_until_ns < at)
         at = conn->linger_until_ns;
+    if (conn->later_at_ns < at)
+        at = conn->later_at_ns;
     if (conn->state == SNK_REDIS_DOWN && !snk_list_is_empty(&conn->queue) && conn->retry_at_ns < at)
         at = conn->retry_at_ns;
     return at;
@@ -250,6 +252,7 @@ static void *run(void *argument)
     pthread_mutex_lock(&conn->mutex);
     for (;;) {
         int64_t now = snk_now_ns();
+        snk_redis_enter_later_locked(conn, now, &finish);
         expire_undriven_locked(conn, now, &finish);
         check_silence_locked(conn, now, &finish);
         snk_redis_flush_locked(conn, &finish);

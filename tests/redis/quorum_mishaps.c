@@ -17,6 +17,8 @@
 #include "waiter.h"
 
 #define LEASE_MS QUORUM_LEASE_MAX_MS
+/* What is taken back is gone long before its lease is over. */
+#define SOON_MS (LEASE_MS / 2)
 #define MARKER "{lock:}:quorum"
 
 static quorum_bed nodes;
@@ -47,6 +49,29 @@ static int clear(void **state)
     quorum_bed_await_ripe(&nodes);
     quorum_bed_clear(&nodes);
     return 0;
+}
+
+/* Makes the client known to all nodes, scripts and all. */
+static void warm_up(sneck_client *client)
+{
+    sneck_error error;
+    sneck_lock *lock = test_mutex(client, "warm", NULL);
+    for (int i = 0; i < 2; i++) {
+        EXPECT(SNECK_OK, sneck_acquire(lock, TEST_PATIENCE_MS, &error));
+        quorum_bed_await_votes(&nodes, "warm", QUORUM_NODES);
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
+        quorum_bed_await_votes(&nodes, "warm", 0);
+    }
+    sneck_lock_free(lock);
+}
+
+/* No node has a vote any more, long before the lease that began then is over. */
+static void expect_free_soon(const char *name, int64_t since_ms)
+{
+    quorum_bed_await_votes(&nodes, name, 0);
+    int64_t took_ms = test_now_ms() - since_ms;
+    printf("# %s: free after %lld ms\n", name, (long long)took_ms);
+    assert_true(took_ms < SOON_MS);
 }
 
 static sneck_status open_url(const char *url, sneck_error *error)
@@ -130,12 +155,101 @@ static void test_the_first_client_says_what_the_longest_lease_is(void **state)
     sneck_close(client);
 }
 
+/* ---- Answers that are errors ---- */
+
+/*
+ * The release overtakes the vote of a node that is a bit behind: it does not know the script of the one, and knows that of
+ * the other.
+ */
+static void test_a_vote_that_was_overtaken_by_its_release_is_taken_back(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    warm_up(client);
+    sneck_lock *lock = test_mutex(client, "overtaken", NULL);
+    for (int i = 0; i < 5; i++) {
+        redis_bed_do(&nodes.nodes[4], "SCRIPT FLUSH");
+        redis_bed_do(&nodes.nodes[4], "SCRIPT LOAD %s", snk_node_scripts[SNK_NODE_RELEASE].text);
+        redis_bed_do(&nodes.nodes[4], "DEL {lock:overtaken}:token");
+        nodes.proxies[4].request_delay_ms = 4;
+        EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+        EXPECT(SNECK_OK, sneck_release(lock, &error));
+        int64_t released_ms = test_now_ms();
+        redis_bed_await(&nodes.nodes[4], "EXISTS {lock:overtaken}:token", 1); /* it has voted */
+        expect_free_soon("overtaken", released_ms);
+    }
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+/* Its script is ended only after several repetitions would have been over if there were no pauses between them. */
+static void test_a_release_that_a_busy_node_refused_is_repeated(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    warm_up(client);
+    sneck_lock *lock = test_mutex(client, "refused", NULL);
+    redis_bed_do(&nodes.nodes[4], "CONFIG SET lua-time-limit 20");
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, LEASE_MS, &error));
+    int64_t began_ms = test_now_ms();
+    quorum_bed_await_votes(&nodes, "refused", QUORUM_NODES);
+    redisContext *aside = redis_bed_send_aside(&nodes.nodes[4], "EVAL %s 0", "while true do end");
+    redisReply *reply = NULL;
+    do { /* until it says that it is busy */
+        freeReplyObject(reply);
+        reply = redisCommand(nodes.nodes[4].admin, "PING");
+        assert_non_null(reply);
+    } while (reply->type != REDIS_REPLY_ERROR);
+    freeReplyObject(reply);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    redis_bed_pause(100);
+    redis_bed_do(&nodes.nodes[4], "SCRIPT KILL");
+    expect_free_soon("refused", began_ms);
+    redisFree(aside);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+/* ---- Messages ---- */
+
+static void test_without_announcements_waiters_look_each_retry(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, "announce=off");
+    sneck_client *other = quorum_bed_open(&nodes, "announce=off&retry=50ms");
+    warm_up(client);
+    warm_up(other);
+    sneck_lock *lock = test_mutex(client, "silent", NULL);
+    sneck_lock *wanted = test_mutex(other, "silent", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, TEST_PATIENCE_MS, &error));
+    test_waiter waiter;
+    test_waiter_start(&waiter, wanted, TEST_PATIENCE_MS);
+    test_await_waiting(other, "silent", 1);
+    redis_bed_pause(LEASE_MS / 15); /* it has been refused: it would look again after a third of its lease */
+    assert_string_equal(redis_bed_text(&nodes.nodes[0], "PUBSUB CHANNELS lock:release:*"), "");
+    int64_t released_ms = test_now_ms();
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    test_waiter_join(&waiter);
+    printf("# served after %lld ms\n", (long long)(waiter.served_at_ms - released_ms));
+    assert_true(waiter.served_at_ms - released_ms < LEASE_MS / 5);
+    sneck_lock_free(wanted);
+    sneck_lock_free(lock);
+    sneck_close(other);
+    sneck_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_a_refused_client_leaves_no_mark, clear),
         cmocka_unit_test_setup(test_a_node_that_disagrees_is_done_without, clear),
         cmocka_unit_test_setup(test_the_first_client_says_what_the_longest_lease_is, clear),
+        cmocka_unit_test_setup(test_a_vote_that_was_overtaken_by_its_release_is_taken_back, clear),
+        cmocka_unit_test_setup(test_a_release_that_a_busy_node_refused_is_repeated, clear),
+        cmocka_unit_test_setup(test_without_announcements_waiters_look_each_retry, clear),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

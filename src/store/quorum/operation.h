@@ -22,8 +22,8 @@ typedef struct snk_request {
     snk_errand errand;
     snk_operation *operation; /* a reference */
     uint32_t round;
-    bool is_silent; /* it is settled, and nobody knows whether it was executed, or will be */
-    bool is_low;    /* a ballot that came too late for its token */
+    snk_vote_kind vote; /* BALLOT: what it was settled with */
+    snk_node_says says; /* the others */
 } snk_request;
 
 typedef enum snk_operation_kind {

@@ -73,7 +73,7 @@ bool snk_question_settle_locked(snk_operation *operation, snk_request *request)
     } else {
         says = snk_node_number(call->reply, 0) == 1 ? SNK_NODE_YES : SNK_NODE_NO;
     }
-    request->is_silent = says == SNK_NODE_SILENT;
+    request->says = says;
     operation->says[node->index] = says;
     return is_decided_locked(operation);
 }
@@ -233,7 +233,7 @@ snk_quorum_says snk_question_release_end(snk_operation *operation, sneck_error *
     return result;
 }
 
-/* A node that did not answer a release is told again, whoever has heard what meanwhile. */
+/* A node that did not answer a release, or refused it, is told again, whoever has heard what meanwhile. */
 static void tell_again(snk_operation *operation, const snk_request *request)
 {
     uint32_t node = request->errand.node->index;
@@ -247,8 +247,8 @@ static void tell_again(snk_operation *operation, const snk_request *request)
 
 void snk_question_settled(snk_operation *operation, const snk_request *request, bool is_last)
 {
-    bool failed = request->errand.call.outcome != SNK_REDIS_REPLY || request->is_silent;
-    if (operation->kind == SNK_OPERATION_RELEASE && failed)
+    bool answered = request->errand.call.outcome == SNK_REDIS_REPLY;
+    if (operation->kind == SNK_OPERATION_RELEASE && !snk_quorum_release_is_heard(request->says, answered))
         tell_again(operation, request);
     if (operation->kind == SNK_OPERATION_RENEWAL && is_last)
         spread(operation);

@@ -96,8 +96,7 @@ bool snk_try_settle_locked(snk_operation *operation, snk_request *request)
         vote.kind = uncertain ? SNK_VOTE_SILENT : SNK_VOTE_FAILED;
         snk_operation_trouble_locked(operation, &error);
     }
-    request->is_silent = vote.kind == SNK_VOTE_SILENT;
-    request->is_low = vote.kind == SNK_VOTE_LOW;
+    request->vote = vote.kind;
     return snk_ballot_answer(&operation->ballot, request->round, node->index, &vote, snk_now_ns()) != SNK_VERDICT_OPEN;
 }
 
@@ -113,18 +112,22 @@ static snk_release_terms undo_terms(const snk_operation *operation)
     };
 }
 
-/* It comes out after all was decided that the node will never answer: then it may vote at any time. */
 void snk_try_settled(snk_operation *operation, const snk_request *request, bool was_over)
 {
     uint32_t node = request->errand.node->index;
-    if (was_over && request->is_low)
-        snk_adopt(operation, UINT32_C(1) << node);
-    if (!was_over || !request->is_silent)
+    if (!was_over)
         return;
-    if (snk_quorum_claims_touch(&operation->store->claims, &operation->send.claim, operation->attempt, node, true))
+    snk_afterword after = snk_ballot_afterword(request->vote, request->errand.is_sent_again);
+    bool is_unknown = after == SNK_AFTER_UNKNOWN;
+    if (after == SNK_AFTER_ADOPT)
+        snk_adopt(operation, UINT32_C(1) << node);
+    if (after != SNK_AFTER_VOTED && !is_unknown)
+        return;
+    if (snk_quorum_claims_touch(&operation->store->claims, &operation->send.claim, operation->attempt, node,
+                                is_unknown))
         return; /* it holds; its release will see to that */
     snk_release_terms terms = undo_terms(operation);
-    terms.unanswered = true;
+    terms.unanswered = is_unknown;
     snk_undo_start(operation->store, node, &terms);
 }
 
@@ -315,7 +318,7 @@ static bool wait_for_it(snk_operation *operation, snk_answer *answer)
     }
     int64_t look_ns = busy ? ballot->pause_ns : 1;
     look_ns += snk_quorum_jitter(store, look_ns < JITTER_NS_MAX ? look_ns : JITTER_NS_MAX);
-    if (busy && store->retry_ns < look_ns && !snk_quorum_hears(store, operation->name))
+    if (busy && store->retry_ns < look_ns && (!store->options.announce || !snk_quorum_hears(store, operation->name)))
         look_ns = store->retry_ns;
     /* It came before anybody could be rung. */
     if (news)
@@ -398,7 +401,8 @@ snk_try_sequel snk_try_end(snk_operation *operation, snk_answer *answer, int64_t
     snk_undo_start_all(store, touched, unanswered, &terms);
     bool gone = verdict == SNK_VERDICT_GRANTED || verdict == SNK_VERDICT_BURIED;
     if (!gone && may_wait(operation)) {
-        if (verdict == SNK_VERDICT_BUSY && snk_quorum_claims_listen(&store->claims, &operation->send.claim)) {
+        if (verdict == SNK_VERDICT_BUSY && store->options.announce &&
+            snk_quorum_claims_listen(&store->claims, &operation->send.claim)) {
             snk_quorum_listen(store, operation->name);
             return SNK_TRY_LISTENS;
         }
