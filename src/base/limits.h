@@ -61,8 +61,10 @@
 /* What a look at a claim asks for: a lease so short that it prolongs nothing. */
 #define SNK_CHECK_LEASE_NS (1 * SNK_NS_PER_MS)
 
+/* Timers that follow each other more closely are served together. */
+#define SNK_GATHER_NS (5 * SNK_NS_PER_MS)
+
 /* Bounds of retries after a failed request: the first pause, and the longest. */
-#define SNK_GATHER_NS (5 * SNK_NS_PER_MS) /* timers that follow each other more closely are served together */
 #define SNK_BACKOFF_NS_MIN (10 * SNK_NS_PER_MS)
 #define SNK_BACKOFF_NS_MAX (1 * SNK_NS_PER_S)
 
