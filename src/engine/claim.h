@@ -22,14 +22,14 @@ typedef struct __attribute__((packed)) snk_care {
     uint8_t recovery;     /* sneck_recovery */
 } snk_care;
 
-/* How somebody wants to hold a lock. */
+/* How somebody wants to hold a lock. The last three beside each other: each held lock has two of these. */
 typedef struct snk_terms {
     int64_t lease_ns;
     int64_t renew_ns; /* pause between renewals; SNK_NEVER_NS: not renewed */
     snk_care care;
-    bool fair;
-    bool forget_on_loss; /* after loss the store is told to forget the claim */
-    bool is_unused;      /* what a TAKE took goes back with its release; cleared when it is used up */
+    bool fair : 1;
+    bool forget_on_loss : 1; /* after loss the store is told to forget the claim */
+    bool is_unused : 1;      /* what a TAKE took goes back with its release; cleared when it is used up */
 } snk_terms;
 
 typedef enum snk_ask {
