@@ -745,9 +745,13 @@ typedef struct sneck_incident {
 
 /* A node of a quorum (redlock:), as this client knows it. */
 typedef struct sneck_node {
-    const char *name;  /* "host:port" */
-    const char *state; /* "counts"; "young": it was started or emptied lately, and its votes do not count yet; "away" */
-    const char *trouble;     /* why it is away; "" when it is not */
+    const char *name; /* "host:port" */
+    /*
+     * "counts"; "young": it was started or emptied lately, and its votes do not count yet; "refuses": other clients use it
+     * with another lease_max; "away"
+     */
+    const char *state;
+    const char *trouble;     /* why it is away, or what else is wrong with it; "" otherwise */
     bool holds;              /* it has the vote of the holder */
     int64_t latency_us;      /* of its answers, smoothed; -1: it never answered */
     int64_t clock_offset_us; /* of its clock from the middle one of all nodes' clocks; 0 when it is not known */

@@ -92,6 +92,7 @@
 #define SNK_REDIS_IN_FLIGHT_MAX 65536 /* calls of one connection that are not answered, sent or not */
 #define SNK_REDIS_QUEUED_BYTES_MAX 67108864
 #define SNK_REDIS_DRIVE_MAX 1024
+#define SNK_REDIS_ATTEND_MAX 31 /* servers that one thread receives from at a time */
 #define SNK_REDIS_COMMAND_BYTES_MAX 16777216
 #define SNK_REDIS_REPLY_BYTES_MAX 16777216
 #define SNK_REDIS_REPLY_ELEMENTS_MAX 262144 /* of one reply, in all its arrays together */

@@ -30,7 +30,6 @@
 
 #include "base/forkmark.h"
 #include "client/callbacks.h"
-#include "client/deadlock.h"
 #include "client/events.h"
 #include "client/gate.h"
 #include "client/idpool.h"
@@ -40,6 +39,7 @@
 #include "client/options.h"
 #include "client/registry.h"
 #include "client/renewer.h"
+#include "client/waits.h"
 #include "client/watch.h"
 #include "engine/machine.h"
 #include "sneck.h"
@@ -70,7 +70,7 @@ struct sneck_client {
     snk_watch watch;
     snk_metrics metrics;
     snk_log log;
-    snk_waits waits;
+    snk_neighbour neighbour;
     pthread_mutex_t start_mutex;
 };
 

@@ -1,4 +1,6 @@
 /* One node: whether it can be asked, what its clock shows, since when it counts. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "store/quorum/quorum.h"
@@ -63,7 +65,11 @@ void snk_quorum_node_heard(snk_quorum_node *node, const snk_redis_call *call, in
 {
     (void)pthread_mutex_lock(&node->store->mutex);
     (void)snk_ok(&node->trouble);
-    snk_node_clock_heard(&node->clock, time_us, call->sent_at_ns, call->reply_at_ns);
+    int64_t sent_at_ns = call->sent_at_ns;
+    /* An answer that was not looked at at once does not tell how long it took. */
+    if (call->lingered && node->clock.known && call->reply_at_ns - sent_at_ns > node->clock.round_trip_ns)
+        sent_at_ns = call->reply_at_ns - node->clock.round_trip_ns;
+    snk_node_clock_heard(&node->clock, time_us, sent_at_ns, call->reply_at_ns);
     (void)pthread_mutex_unlock(&node->store->mutex);
 }
 
@@ -89,4 +95,21 @@ void snk_quorum_node_is_young(snk_quorum_node *node, int64_t for_ns)
     (void)pthread_mutex_lock(&node->store->mutex);
     node->young_until_ns = snk_time_add(snk_now_ns(), for_ns);
     (void)pthread_mutex_unlock(&node->store->mutex);
+}
+
+bool snk_quorum_node_agrees(snk_quorum_node *node, int64_t lease_max_ms)
+{
+    snk_quorum_store *store = node->store;
+    bool agrees = lease_max_ms == store->options.lease_max_ms;
+    int64_t other_ms = agrees ? 0 : lease_max_ms;
+    /* Mostly nothing changes. */
+    bool is_news = atomic_load_explicit(&node->other_lease_max_ms, memory_order_relaxed) != other_ms &&
+                   atomic_exchange_explicit(&node->other_lease_max_ms, other_ms, memory_order_relaxed) != other_ms;
+    if (is_news && !agrees && store->log != NULL) {
+        char line[256];
+        (void)snprintf(line, sizeof line, "event=node-refuses server=\"%s\" lease_max=%sms there=%lldms", node->where,
+                       store->lease_max, (long long)lease_max_ms);
+        store->log(store->log_context, SNECK_LOG_WARNING, line);
+    }
+    return agrees;
 }

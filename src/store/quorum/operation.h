@@ -31,6 +31,7 @@ typedef enum snk_operation_kind {
     SNK_OPERATION_RENEWAL,
     SNK_OPERATION_RELEASE,
     SNK_OPERATION_HELLO, /* decided when a majority has answered */
+    SNK_OPERATION_MEET,  /* a first HELLO: decided when a majority agrees with us, or cannot, or all have answered */
     SNK_OPERATION_LOOK   /* decided when all have, as far as they do */
 } snk_operation_kind;
 
@@ -54,6 +55,8 @@ struct snk_operation {
     uint32_t open;                              /* requests that are not settled */
     sneck_error trouble;                        /* the worst that a node said; SNECK_OK: nothing */
     int64_t other_lease_max_ms;                 /* that a node insists on; 0: none does */
+    uint32_t agree;                             /* HELLO: nodes that are used with our longest lease */
+    uint32_t differ;                            /* HELLO: those that are used with another one */
     snk_awaiter *awaiter;                       /* borrowed until it is told */
     snk_request *rounds[SNK_BALLOT_ROUNDS_MAX]; /* owned; an array of all nodes each */
     uint32_t round_count;

@@ -175,7 +175,8 @@ static sneck_status judge_hello(snk_quorum_store *store, const snk_operation *he
     uint32_t there = 0;
     for (uint32_t i = 0; i < store->quorum.nodes; i++)
         there += hello->says[i] == SNK_NODE_YES;
-    if (hello->other_lease_max_ms != 0)
+    /* Of nodes that do not agree among each other the more are right; the others are of no use until they are mended. */
+    if (hello->differ != 0 && __builtin_popcount(hello->differ) >= __builtin_popcount(hello->agree))
         return snk_fail(error, SNECK_INVALID, 0,
                         "the nodes are used with lease_max=%lldms, and this URL says %sms: all clients must agree",
                         (long long)hello->other_lease_max_ms, store->lease_max);
@@ -188,14 +189,18 @@ static sneck_status judge_hello(snk_quorum_store *store, const snk_operation *he
                     there, store->quorum.nodes, trouble->message);
 }
 
-/* So that wrong addresses and passwords are said when the store is opened; and the clocks of the nodes are known. */
-static sneck_status greet(snk_quorum_store *store, sneck_error *error)
+/*
+ * So that wrong addresses and passwords are said when the store is opened; and the clocks of the nodes are known. Only a
+ * client that agrees with the nodes about the longest lease says it to those that do not know it yet.
+ */
+static sneck_status greet(snk_quorum_store *store, bool first, bool *is_used_out, sneck_error *error)
 {
-    snk_operation *hello = snk_quorum_hello(store, SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns, error);
+    snk_operation *hello = snk_quorum_hello(store, first, SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns, error);
     if (hello == NULL)
         return error->status;
     (void)pthread_mutex_lock(&hello->mutex);
     sneck_status status = judge_hello(store, hello, error);
+    *is_used_out = (uint32_t)__builtin_popcount(hello->agree) >= snk_quorum_majority(&store->quorum);
     hello->is_over = true;
     (void)pthread_mutex_unlock(&hello->mutex);
     snk_operation_unref(hello);
@@ -214,8 +219,11 @@ sneck_status snk_quorum_store_open(const snk_store_config *config, snk_store **s
     store->base.traits.counts_levels = store->options.count_holds;
     if (status == SNECK_OK)
         status = open_nodes(store, config->url, error);
+    bool is_used = false;
     if (status == SNECK_OK)
-        status = greet(store, error);
+        status = greet(store, true, &is_used, error);
+    if (status == SNECK_OK && !is_used)
+        status = greet(store, false, &is_used, error);
     if (status == SNECK_OK)
         status = check_independence(store, error);
     if (status != SNECK_OK) {

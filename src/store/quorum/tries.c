@@ -46,6 +46,7 @@ static snk_vote read_reply(snk_operation *operation, const snk_redis_call *call,
     switch (code) {
     case REPLY_VOTED:
         vote.kind = SNK_VOTE_YES;
+        (void)snk_quorum_node_agrees(node, operation->store->options.lease_max_ms);
         vote.counts = snk_quorum_node_counts(node, call, &vote.remaining_ns);
         break;
     case REPLY_LOW:
@@ -71,6 +72,7 @@ static snk_vote read_reply(snk_operation *operation, const snk_redis_call *call,
         break;
     case REPLY_OTHER_LEASE:
         vote.kind = SNK_VOTE_FAILED;
+        (void)snk_quorum_node_agrees(node, snk_node_number(reply, 2));
         /* Once it is over, whoever asked may be reading this to say why. */
         if (!operation->is_over)
             operation->other_lease_max_ms = snk_node_number(reply, 2);
