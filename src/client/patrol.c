@@ -143,11 +143,16 @@ static void tell(const snk_patrol *patrol, snk_entry *entry, const verdict *foun
 }
 
 /* A step that ends a hold, or what an owner has of it. */
-static void end_hold(const snk_patrol *patrol, snk_entry *entry, snk_event event)
+static void end_hold(const snk_patrol *patrol, snk_entry *entry, snk_event event, bool is_remedy)
 {
     snk_turn turn;
     snk_turn_run(&turn, patrol->client, entry, &event);
-    snk_perform(&turn, NULL);
+    sneck_error result = turn.actions.release;
+    bool is_chased = turn.actions.send_count > 0 && !turn.actions.pending; /* its answer comes later */
+    snk_perform(&turn, &result);
+    if (is_remedy && !is_chased)
+        snk_watchdog_worked(&patrol->client->watch.engine, SNK_REMEDY_RELEASE,
+                            result.status == SNECK_OK || result.status == SNECK_LOST);
 }
 
 static bool may_end(snk_patrol *patrol, const verdict *found)
@@ -155,10 +160,8 @@ static bool may_end(snk_patrol *patrol, const verdict *found)
     snk_watchdog *engine = &patrol->client->watch.engine;
     if (patrol->is_full && found->was_put_off)
         return false;
-    if (snk_watchdog_may_try(engine, SNK_REMEDY_RELEASE, snk_now_ns())) {
-        snk_watchdog_worked(engine, SNK_REMEDY_RELEASE, true);
+    if (snk_watchdog_may_try(engine, SNK_REMEDY_RELEASE, snk_now_ns()))
         return true;
-    }
     patrol->is_full = true;
     return false;
 }
@@ -199,7 +202,7 @@ static bool act(snk_patrol *patrol, snk_entry *entry, const verdict *found)
         event.kind = SNK_EVENT_REVOKE;
         event.cause = found->finding == SNK_FINDING_OWNER_STUCK ? SNECK_CAUSE_STUCK : SNECK_CAUSE_OVERDUE;
     }
-    end_hold(patrol, entry, event);
+    end_hold(patrol, entry, event, true);
     return true;
 }
 
@@ -246,8 +249,10 @@ static void visit(snk_patrol *patrol, snk_entry *entry, snk_patrol_orders orders
     (void)pthread_mutex_unlock(&entry->mutex);
     if (found.at_risk)
         tell(patrol, entry, &found, SNECK_EVENT_AT_RISK, "it was not renewed in time");
-    if (found.finding != SNK_FINDING_NONE && report->owner == SNK_FINDING_NONE)
+    if (found.finding != SNK_FINDING_NONE && report->owner == SNK_FINDING_NONE) {
         report->owner = found.finding;
+        report->remedy = found.remedy;
+    }
     report->owner_count += found.finding != SNK_FINDING_NONE;
     if (found.is_news || found.was_put_off)
         (void)act(patrol, entry, &found);
@@ -269,6 +274,18 @@ void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_re
 
 /* ---- The end of an owner ---- */
 
+/* Somebody waits to have it again for this owner. */
+static bool is_rescued_locked(const snk_machine *machine, uint64_t owner_number)
+{
+    for (snk_link *link = snk_list_first(&machine->waiters); link != NULL;
+         link = snk_list_next(&machine->waiters, link)) {
+        const snk_waiter *waiter = SNK_CONTAINER(link, snk_waiter, link);
+        if (waiter->reserves && waiter->owner == owner_number)
+            return true;
+    }
+    return false;
+}
+
 static bool has_something_locked(const snk_machine *machine, uint64_t owner_number, verdict *found)
 {
     const snk_hold *hold = machine->hold;
@@ -285,30 +302,37 @@ static bool has_something_locked(const snk_machine *machine, uint64_t owner_numb
     *found = (verdict){ .owner = owner_number };
     if (hold != NULL && hold->reserved_for == owner_number)
         return true;
+    if (is_rescued_locked(machine, owner_number))
+        return true;
     for (snk_link *link = snk_list_first(&machine->lost); link != NULL; link = snk_list_next(&machine->lost, link))
         if (SNK_CONTAINER(link, snk_hold, link)->owner == owner_number)
             return true;
     return false;
 }
 
-bool snk_patrol_bury(snk_patrol *patrol, uint64_t owner_number)
+/* What it has left in one lock. */
+static void bury_in(snk_patrol *patrol, snk_entry *entry, uint64_t owner_number, snk_burial *burial)
+{
+    verdict found;
+    (void)pthread_mutex_lock(&entry->mutex);
+    bool has_something = has_something_locked(&entry->machine, owner_number, &found);
+    if (has_something && found.finding == SNK_FINDING_OWNER_DIED)
+        compare_locked(entry->machine.hold, &found);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (found.is_news && burial->count++ == 0)
+        burial->remedy = found.remedy;
+    if (found.is_news || found.was_put_off)
+        burial->is_done &= act(patrol, entry, &found);
+    else if (has_something && found.finding == SNK_FINDING_NONE)
+        end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = owner_number }, false);
+}
+
+snk_burial snk_patrol_bury(snk_patrol *patrol, uint64_t owner_number)
 {
     snk_registry *registry = &patrol->client->registry;
-    bool is_done = true;
+    snk_burial burial = { .is_done = true };
     patrol->is_full = false;
-    for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry)) {
-        verdict found;
-        (void)pthread_mutex_lock(&entry->mutex);
-        bool has_something = has_something_locked(&entry->machine, owner_number, &found);
-        if (has_something && found.finding == SNK_FINDING_OWNER_DIED)
-            compare_locked(entry->machine.hold, &found);
-        (void)pthread_mutex_unlock(&entry->mutex);
-        if (found.is_news)
-            (void)snk_watchdog_note(&patrol->client->watch.engine, SNECK_CHECK_OWNER, found.finding, 1, snk_now_ns());
-        if (found.is_news || found.was_put_off)
-            is_done &= act(patrol, entry, &found);
-        else if (has_something && found.finding == SNK_FINDING_NONE)
-            end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = owner_number });
-    }
-    return is_done;
+    for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry))
+        bury_in(patrol, entry, owner_number, &burial);
+    return burial;
 }

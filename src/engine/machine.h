@@ -176,13 +176,15 @@ typedef struct snk_note {
     sneck_status status;
     sneck_cause cause;
     uint64_t token;
-    uint64_t owner; /* lost: whose hold it was */
+    uint64_t token_first; /* lost: of the block, as the store shows it */
+    uint64_t owner;       /* lost: whose hold it was; 0: of one that was released, as far as it knew */
     int64_t remaining_ns;
     int64_t took_ns;      /* acquired: the wait; released, lost: the hold; renewed: what was left of the lease */
     int64_t delay_ns;     /* acquired from another owner of this process: since that one released it; renewed: after
                             it was due; else -1 */
     bool of_offer;        /* renewed: what was left was left of an offer, and says nothing about the lease */
-    const snk_hold *hold; /* lost: what was lost; valid until its memory is given back */
+    bool is_watched;      /* lost: the watchdog looks after this lock */
+    const snk_hold *hold; /* lost: what was lost; valid until its memory is given back. NULL: its release found out */
     const char *message;  /* static text */
 } snk_note;
 
@@ -190,11 +192,12 @@ typedef struct snk_note {
 #define SNK_NOTES_MAX 6
 
 typedef struct snk_actions {
-    snk_waiter *woken;   /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */
-    snk_hold *freed;     /* chain by next_freed: memory that the machine needs no more */
-    sneck_error release; /* RELEASE, EXTEND, and the REPLY to what they sent: the result, unless `pending` */
-    bool pending;        /* RELEASE, EXTEND: the REPLY to the send of this step will have the result */
-    bool more;           /* TIMER: not all fitted; step again */
+    snk_waiter *woken; /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */
+    snk_hold *freed;   /* chain by next_freed: memory that the machine needs no more */
+    sneck_error
+        release;  /* RELEASE, EXTEND, OWNER_GONE, and the REPLY to what they sent: the result, unless `pending` */
+    bool pending; /* RELEASE, EXTEND, OWNER_GONE: the REPLY to the send of this step will have the result */
+    bool more;    /* TIMER: not all fitted; step again */
     uint32_t send_count;
     uint32_t note_count;
     snk_send sends[SNK_SENDS_MAX];

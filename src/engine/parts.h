@@ -118,6 +118,8 @@ bool snk_reserve_is_takeable(const snk_machine *machine, const snk_waiter *waite
 void snk_reserve_begin(snk_step *step, snk_waiter *waiter);
 /* The owner asks, or releases, or is gone: what is kept for it, and cannot or will not be taken, is given back. */
 void snk_reserve_drop(snk_step *step, uint64_t owner);
+/* The owner is gone: nobody is to wait on its behalf any more. */
+void snk_reserve_cancel(snk_step *step, uint64_t owner);
 /* The owner has no levels of the lost hold left: from now on it is kept for one lease. */
 void snk_reserve_on_debt_paid(snk_step *step, uint64_t owner);
 void snk_reserve_on_timer(snk_step *step);

@@ -362,6 +362,48 @@ static void test_a_hold_that_lasts_too_long_is_ended_or_reported(void **state)
 
 /* ---- Recovery ---- */
 
+static void await_failed_recoveries(sneck_client *client, uint64_t failed)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_health(client).recoveries_failed < failed && test_now_ms() < until_ms)
+        (void)usleep(1000);
+    assert_int_equal(test_health(client).recoveries_failed, failed);
+}
+
+/* Whether a remedy worked is what the store says. */
+static void test_a_release_for_an_owner_that_fails_is_no_recovery(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
+    test_faulty *faulty = test_make_faulty(client);
+    sneck_lock_options options = quiet();
+    sneck_lock *left = test_mutex(client, "left", &options);
+    options.max_hold_ms = 100;
+    options.owner = SNECK_OWNER_HANDLE;
+    sneck_lock *overdue = test_mutex(client, "overdue", &options);
+    test_set_fault(faulty, SNK_ASK_RELEASE, TEST_FAILS);
+    test_on_thread(leave_with_lock, left);
+    await_failed_recoveries(client, 1);
+    acquire(overdue);
+    await_failed_recoveries(client, 2);
+    test_await_findings(client, SNECK_CHECK_RECOVERY, 1);
+    assert_int_equal(test_health(client).recoveries, 0);
+    test_set_fault(faulty, SNK_ASK_RELEASE, TEST_WORKS);
+    await_free_in_store(client, "left");
+    await_free_in_store(client, "overdue");
+    EXPECT(SNECK_LOST, sneck_release(overdue, &error));
+    acquire(overdue);
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_health(client).recoveries < 1 && test_now_ms() < until_ms)
+        (void)usleep(1000);
+    assert_int_equal(test_health(client).recoveries, 1);
+    assert_int_equal(test_health(client).recoveries_failed, 2);
+    sneck_lock_free(left);
+    sneck_lock_free(overdue);
+    sneck_close(client);
+}
+
 static void test_a_lost_lock_is_acquired_again_for_its_owner(void **state)
 {
     test_bed *bed = *state;
@@ -555,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_the_lock_of_a_thread_that_is_stuck_is_taken_away),
         cmocka_unit_test(test_a_thread_that_works_is_not_stuck),
         cmocka_unit_test(test_a_hold_that_lasts_too_long_is_ended_or_reported),
+        cmocka_unit_test(test_a_release_for_an_owner_that_fails_is_no_recovery),
         cmocka_unit_test(test_a_lost_lock_is_acquired_again_for_its_owner),
         cmocka_unit_test(test_a_lock_acquired_again_goes_with_its_handle),
         cmocka_unit_test(test_acquiring_again_is_tried_until_the_store_answers),
