@@ -23,22 +23,6 @@
 
 static quorum_bed nodes;
 
-static int start(void **state)
-{
-    (void)state;
-    quorum_bed_start(&nodes, QUORUM_LEASE_MAX_MS);
-    quorum_bed_start_proxies(&nodes);
-    quorum_bed_await_ripe(&nodes);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    quorum_bed_stop(&nodes);
-    return 0;
-}
-
 static int clear(void **state)
 {
     (void)state;
@@ -251,5 +235,6 @@ int main(void)
         cmocka_unit_test_setup(test_a_release_that_a_busy_node_refused_is_repeated, clear),
         cmocka_unit_test_setup(test_without_announcements_waiters_look_each_retry, clear),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    quorum_bed_choose(&nodes, QUORUM_LEASE_MAX_MS, true);
+    return cmocka_run_group_tests(tests, quorum_bed_set_up, quorum_bed_tear_down);
 }
