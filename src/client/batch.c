@@ -12,7 +12,11 @@
 #include "client/perform.h"
 #include "store/store.h"
 
-#define BUNDLES_MAX 64
+#define BUNDLES_MAX 512
+/* Of one part: so many wait for their answers at most. What comes after them would have to wait for longer than they do. */
+#define OUT_MAX 16
+/* If so many do, the next one is not sent before it is full. */
+#define OUT_PARTLY_FULL_MAX 4
 
 typedef enum bundle_state {
     BUNDLE_FREE,
@@ -123,7 +127,7 @@ static void take_back(bundle *self)
         snk_answer_settle(&self->answers[i]);
         reply(self, i, &self->answers[i], &turn);
         batch->lost += has_loss(&turn.actions);
-        snk_perform(&turn, NULL);
+        snk_errands_leave(&turn);
         snk_registry_unpin(&batch->client->registry, self->entries[i]);
     }
     self->count = 0;
@@ -179,35 +183,56 @@ static void send_bundle(bundle *self)
     }
 }
 
-/* An open bundle for a part; a new one if there is none. Waits when there is no room. */
+static size_t count_out(const snk_batch *batch, uint32_t part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        count += state_of(batch->bundles[i]) == BUNDLE_SENT && batch->bundles[i]->part == part;
+    return count;
+}
+
+/* An open bundle for a part with room in it; NULL: the part has enough to answer, or there is no memory. */
 static bundle *open_bundle(snk_batch *batch, uint32_t part)
 {
-    for (;;) {
-        bundle *unused = NULL;
-        for (size_t i = 0; i < batch->count; i++) {
-            bundle *self = batch->bundles[i];
-            bundle_state state = state_of(self);
-            if (state == BUNDLE_OPEN && self->part == part)
-                return self;
-            if (state == BUNDLE_FREE)
-                unused = self;
-        }
-        if (unused == NULL)
-            unused = new_bundle(batch);
-        if (unused != NULL) {
-            unused->part = part;
-            set_state(unused, BUNDLE_OPEN);
-            return unused;
-        }
-        /* Only with more parts than bundles, or without memory. */
-        batch->lost = snk_batch_finish(batch);
+    bundle *unused = NULL;
+    for (size_t i = 0; i < batch->count; i++) {
+        bundle *self = batch->bundles[i];
+        bundle_state state = state_of(self);
+        if (state == BUNDLE_OPEN && self->part == part)
+            return self->count < SNK_RENEW_BATCH_MAX ? self : NULL;
+        if (state == BUNDLE_FREE)
+            unused = self;
     }
+    if (count_out(batch, part) >= OUT_MAX)
+        return NULL;
+    if (unused == NULL)
+        unused = new_bundle(batch);
+    if (unused == NULL)
+        return NULL;
+    unused->part = part;
+    set_state(unused, BUNDLE_OPEN);
+    return unused;
+}
+
+/* Instead of waiting for a part that does not keep up: this one is not sent, and comes again soon. */
+static void refuse(const snk_batch *batch, snk_entry *entry, const snk_send *send)
+{
+    snk_turn turn;
+    snk_answer none = { .kind = SNK_ANSWER_UNCERTAIN };
+    (void)snk_fail(&none.error, SNECK_UNKNOWN, 0, "too many renewals wait for an answer of this part of the store");
+    snk_event event = { .kind = SNK_EVENT_REPLY, .send = send, .answer = &none };
+    snk_turn_run(&turn, batch->client, entry, &event);
+    snk_errands_leave(&turn);
 }
 
 size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
 {
     snk_store *store = batch->client->store;
     bundle *self = open_bundle(batch, store->ops->part == NULL ? 0 : store->ops->part(store, entry->name));
+    if (self == NULL) {
+        refuse(batch, entry, send);
+        return snk_batch_flush(batch);
+    }
     snk_entry_pin(entry);
     self->entries[self->count] = entry;
     self->claims[self->count] = (snk_claim){
@@ -220,28 +245,59 @@ size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
     return self->count == SNK_RENEW_BATCH_MAX ? snk_batch_flush(batch) : 0;
 }
 
-size_t snk_batch_flush(snk_batch *batch)
+/* A part that is slow gets fewer and larger ones, so that what falls due lock by lock cannot use them all up. */
+static bool is_to_be_sent(const snk_batch *batch, const bundle *self)
 {
+    if (state_of(self) != BUNDLE_OPEN)
+        return false;
+    size_t out = count_out(batch, self->part);
+    return out < OUT_PARTLY_FULL_MAX || (self->count == SNK_RENEW_BATCH_MAX && out < OUT_MAX);
+}
+
+/* How many it sent. */
+static size_t send_open(snk_batch *batch)
+{
+    size_t sent = 0;
     atomic_store(&batch->is_sending, true);
     for (size_t i = 0; i < batch->count; i++) {
-        if (state_of(batch->bundles[i]) != BUNDLE_OPEN)
+        if (!is_to_be_sent(batch, batch->bundles[i]))
             continue;
         atomic_store_explicit(&batch->since_ns, snk_now_ns(), memory_order_relaxed);
         send_bundle(batch->bundles[i]);
         atomic_store_explicit(&batch->since_ns, SNK_NEVER_NS, memory_order_relaxed);
+        sent++;
     }
     atomic_store(&batch->is_sending, false);
-    return collect(batch);
+    return sent;
+}
+
+/* An answer that comes while it sends calls nobody, and may be what another bundle waits for. */
+size_t snk_batch_flush(snk_batch *batch)
+{
+    size_t lost = 0;
+    do {
+        lost += collect(batch);
+    } while (send_open(batch) > 0);
+    return lost + collect(batch);
+}
+
+static bool is_idle(const snk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (state_of(batch->bundles[i]) != BUNDLE_FREE)
+            return false;
+    return atomic_load_explicit(&batch->telling, memory_order_acquire) == 0;
 }
 
 size_t snk_batch_finish(snk_batch *batch)
 {
     size_t lost = snk_batch_flush(batch);
-    while (atomic_load_explicit(&batch->telling, memory_order_acquire) > 0) {
+    while (!is_idle(batch)) {
         struct timespec pause = snk_timespec(SNK_NS_PER_MS);
         (void)nanosleep(&pause, NULL);
+        lost += snk_batch_flush(batch);
     }
-    return lost + collect(batch);
+    return lost;
 }
 
 /* ---- When the thread hangs ---- */

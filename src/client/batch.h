@@ -20,7 +20,10 @@ snk_batch *snk_batch_new(sneck_client *client);
 /* Nothing of it is on its way. NULL is a no-op. */
 void snk_batch_free(snk_batch *batch);
 
-/* Pins the entry until the answer was taken back to its machine. What is full is sent; as snk_batch_flush. */
+/*
+ * Pins the entry until the answer was taken back to its machine. What is full is sent; as snk_batch_flush. Never waits: when
+ * a part has more to answer than it can, its machine is told that no answer came.
+ */
 size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send);
 
 /*

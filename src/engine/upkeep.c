@@ -136,5 +136,5 @@ void snk_hold_on_timer(snk_step *step)
     if (hold == NULL || !snk_renewal_is_due(&hold->renewal, step->now_ns))
         return;
     snk_renewal_sent(&hold->renewal);
-    (void)snk_step_send(step, SNK_ASK_RENEW, &hold->claim, hold->terms.lease_ns);
+    snk_step_send(step, SNK_ASK_RENEW, &hold->claim, hold->terms.lease_ns)->is_hold = true;
 }
