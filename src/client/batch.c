@@ -1,6 +1,5 @@
 #include "client/batch.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -22,8 +21,7 @@ typedef enum bundle_state {
     BUNDLE_FREE,
     BUNDLE_OPEN, /* more may be added */
     BUNDLE_SENT,
-    BUNDLE_ANSWERED,
-    BUNDLE_TAKEN_BACK /* its answers are being taken to the machines */
+    BUNDLE_ANSWERED
 } bundle_state;
 
 /* Renewals of one part of the store. */
@@ -40,11 +38,11 @@ typedef struct bundle {
 
 struct snk_batch {
     sneck_client *client;     /* borrowed */
+    snk_parking *parking;     /* of the thread that flushes; borrowed */
     size_t lost;              /* holds that were lost by answers and not reported yet */
     _Atomic int64_t since_ns; /* since when it is inside the store; SNK_NEVER_NS: it is not */
-    pthread_mutex_t mutex;    /* before entry.mutex; for giving up what is sent, and for what would come in between */
-    size_t count;             /* changed under mutex */
-    bundle *bundles[BUNDLES_MAX]; /* owned; made when needed, under mutex */
+    size_t count;
+    bundle *bundles[BUNDLES_MAX]; /* owned; made when needed */
     _Atomic bool is_sending;      /* the renewer is about to look for answers anyway */
     _Atomic uint32_t telling;     /* answers to come, and threads that may still call the renewer */
 };
@@ -56,20 +54,18 @@ static bundle *new_bundle(snk_batch *batch)
     if (made == NULL)
         return NULL;
     made->batch = batch;
-    (void)pthread_mutex_lock(&batch->mutex);
     batch->bundles[batch->count++] = made;
-    (void)pthread_mutex_unlock(&batch->mutex);
     return made;
 }
 
-snk_batch *snk_batch_new(sneck_client *client)
+snk_batch *snk_batch_new(sneck_client *client, snk_parking *parking)
 {
     snk_batch *batch = calloc(1, sizeof *batch);
     if (batch == NULL)
         return NULL;
     batch->client = client;
+    batch->parking = parking;
     atomic_init(&batch->since_ns, SNK_NEVER_NS);
-    (void)pthread_mutex_init(&batch->mutex, NULL);
     /* One is enough, if it must be. */
     if (new_bundle(batch) == NULL) {
         snk_batch_free(batch);
@@ -84,7 +80,6 @@ void snk_batch_free(snk_batch *batch)
         return;
     for (size_t i = 0; i < batch->count; i++)
         free(batch->bundles[i]);
-    (void)pthread_mutex_destroy(&batch->mutex);
     free(batch);
 }
 
@@ -109,25 +104,23 @@ static bool has_loss(const snk_actions *actions)
     return false;
 }
 
-/* Takes an answer to its machine; what follows from it is left in the turn. */
-static void reply(const bundle *self, size_t index, const snk_answer *answer, snk_turn *turn)
+/* Takes an answer to its machine. Returns how many holds were lost by it. */
+static size_t reply(const snk_batch *batch, snk_entry *entry, const snk_send *send, const snk_answer *answer)
 {
-    snk_event event = { .kind = SNK_EVENT_REPLY, .send = &self->claims[index].send, .answer = answer };
-    snk_turn_run(turn, self->batch->client, self->entries[index], &event);
+    snk_turn turn;
+    snk_event event = { .kind = SNK_EVENT_REPLY, .send = send, .answer = answer };
+    snk_turn_run(&turn, batch->client, entry, &event);
+    size_t lost = has_loss(&turn.actions);
+    snk_errands_leave(&turn);
+    return lost;
 }
 
 static void take_back(bundle *self)
 {
     snk_batch *batch = self->batch;
-    (void)pthread_mutex_lock(&batch->mutex);
-    set_state(self, BUNDLE_TAKEN_BACK);
-    (void)pthread_mutex_unlock(&batch->mutex);
     for (size_t i = 0; i < self->count; i++) {
-        snk_turn turn;
         snk_answer_settle(&self->answers[i]);
-        reply(self, i, &self->answers[i], &turn);
-        batch->lost += has_loss(&turn.actions);
-        snk_errands_leave(&turn);
+        batch->lost += reply(batch, self->entries[i], &self->claims[i].send, &self->answers[i]);
         snk_registry_unpin(&batch->client->registry, self->entries[i]);
     }
     self->count = 0;
@@ -150,10 +143,9 @@ static void done(snk_call *call)
 {
     bundle *self = call->context;
     snk_batch *batch = self->batch;
-    sneck_client *client = batch->client;
-    set_state(self, BUNDLE_ANSWERED); /* from here on the renewer may use it again */
+    set_state(self, BUNDLE_ANSWERED); /* from here on its thread may use it again */
     if (!atomic_load(&batch->is_sending))
-        snk_renewer_call(client);
+        snk_parking_call_and_wake(batch->parking);
     /* Release: pairs with the acquire in snk_batch_finish, after which all of this may be gone. */
     (void)atomic_fetch_sub_explicit(&batch->telling, 1, memory_order_release);
 }
@@ -217,12 +209,9 @@ static bundle *open_bundle(snk_batch *batch, uint32_t part)
 /* Instead of waiting for a part that does not keep up: this one is not sent, and comes again soon. */
 static void refuse(const snk_batch *batch, snk_entry *entry, const snk_send *send)
 {
-    snk_turn turn;
     snk_answer none = { .kind = SNK_ANSWER_UNCERTAIN };
     (void)snk_fail(&none.error, SNECK_UNKNOWN, 0, "too many renewals wait for an answer of this part of the store");
-    snk_event event = { .kind = SNK_EVENT_REPLY, .send = send, .answer = &none };
-    snk_turn_run(&turn, batch->client, entry, &event);
-    snk_errands_leave(&turn);
+    (void)reply(batch, entry, send, &none);
 }
 
 size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
@@ -300,30 +289,7 @@ size_t snk_batch_finish(snk_batch *batch)
     return lost;
 }
 
-/* ---- When the thread hangs ---- */
-
 int64_t snk_batch_since_ns(const snk_batch *batch)
 {
     return atomic_load_explicit(&batch->since_ns, memory_order_relaxed);
-}
-
-static void abandon_bundle(const bundle *self, const snk_answer *none)
-{
-    bundle_state state = state_of(self);
-    bool is_out = state == BUNDLE_SENT || state == BUNDLE_ANSWERED;
-    for (size_t i = 0; is_out && i < self->count; i++) {
-        snk_turn turn;
-        reply(self, i, none, &turn);
-        snk_perform_chases(&turn);
-    }
-}
-
-void snk_batch_abandon(snk_batch *batch)
-{
-    snk_answer none = { .kind = SNK_ANSWER_UNCERTAIN };
-    (void)snk_fail(&none.error, SNECK_UNKNOWN, 0, "the renewal thread waits for the store and does not come back");
-    (void)pthread_mutex_lock(&batch->mutex);
-    for (size_t i = 0; i < batch->count; i++)
-        abandon_bundle(batch->bundles[i], &none);
-    (void)pthread_mutex_unlock(&batch->mutex);
 }

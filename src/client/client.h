@@ -6,7 +6,6 @@
  *     watch.mutex            one round of the watchdog at a time
  *     client.start_mutex     starting threads
  *     registry.mutex         which names there are
- *     batch.mutex            renewals that the store has; never two of them
  *     entry.mutex            the machine of one name; never two of them
  *     chaser.mutex           how many chases there are
  *     timers.mutex           each heap; never two of them

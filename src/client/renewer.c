@@ -1,12 +1,16 @@
 #include "client/renewer.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "client/batch.h"
 #include "client/client.h"
 #include "client/thread.h"
+
+/* How long a thread that moves may have the mutex of an entry, by far. */
+#define MUTEX_PATIENCE_NS (100 * SNK_NS_PER_MS)
 
 void snk_renewer_init(snk_renewer *renewer)
 {
@@ -40,6 +44,12 @@ void snk_renewer_call(sneck_client *client)
 static void beat(snk_worker *worker, int64_t now_ns)
 {
     atomic_store_explicit(&worker->beat_at_ns, now_ns, memory_order_relaxed);
+}
+
+static bool is_over(const snk_worker *worker)
+{
+    return atomic_load_explicit(&worker->client->renewer.is_stopping, memory_order_acquire) ||
+           atomic_load_explicit(&worker->is_retired, memory_order_acquire);
 }
 
 /* ---- Renewals, and looks at queued claims ---- */
@@ -100,7 +110,7 @@ static void serve_timers(snk_worker *worker)
     sneck_client *client = worker->client;
     int64_t now_ns = snk_now_ns();
     snk_timer *timer = NULL;
-    while ((timer = snk_timers_pop(&client->renewer.timers, now_ns, pin)) != NULL) {
+    while (!is_over(worker) && (timer = snk_timers_pop(&client->renewer.timers, now_ns, pin)) != NULL) {
         snk_entry *entry = SNK_CONTAINER(timer, snk_entry, renewal);
         serve_timer(worker, entry);
         snk_registry_unpin(&client->registry, entry);
@@ -137,19 +147,15 @@ static void sleep_until_called(snk_worker *worker)
     snk_parking_end(&worker->parking);
 }
 
-static bool is_over(const snk_worker *worker)
-{
-    return atomic_load_explicit(&worker->client->renewer.is_stopping, memory_order_acquire) ||
-           atomic_load_explicit(&worker->is_retired, memory_order_acquire);
-}
-
 static void *run(void *argument)
 {
     snk_worker *worker = argument;
     sneck_client *client = worker->client;
     while (!is_over(worker)) {
         serve_due(worker);
-        sleep_until_called(worker);
+        /* One that hung and was replaced meanwhile is called by nobody. */
+        if (!is_over(worker))
+            sleep_until_called(worker);
     }
     if (atomic_load_explicit(&worker->is_retired, memory_order_acquire)) {
         (void)snk_batch_finish(worker->batch);
@@ -165,7 +171,7 @@ static sneck_status add_worker(sneck_client *client, sneck_error *error)
 {
     snk_renewer *renewer = &client->renewer;
     snk_worker *worker = calloc(1, sizeof *worker);
-    snk_batch *batch = snk_batch_new(client);
+    snk_batch *batch = worker == NULL ? NULL : snk_batch_new(client, &worker->parking);
     if (worker == NULL || batch == NULL) {
         free(worker);
         snk_batch_free(batch);
@@ -184,8 +190,10 @@ static sneck_status add_worker(sneck_client *client, sneck_error *error)
         return status;
     }
     renewer->workers = worker;
-    if (before != NULL)
+    if (before != NULL) {
         atomic_store_explicit(&before->is_retired, true, memory_order_release);
+        snk_parking_call_and_wake(&before->parking);
+    }
     return SNECK_OK;
 }
 
@@ -195,33 +203,44 @@ sneck_status snk_renewer_start(sneck_client *client, sneck_error *error)
 }
 
 /*
- * The old thread may have taken a timer out of the heap and got no further. Whoever has the mutex of an entry is at work
- * on it, and arms its timer.
+ * The old thread may have taken a timer out of the heap, stepped the machine, sent the renewal or got its answer, and got
+ * no further. Whatever it was: the machine counts it as not answered, and its timer is armed. Should the thread have
+ * stopped with the mutex of an entry, that one cannot be helped; nobody else keeps it for so long.
  */
-static void arm_all(sneck_client *client)
+static void take_over(sneck_client *client, snk_entry *entry)
+{
+    snk_turn turn;
+    snk_event event = { .kind = SNK_EVENT_ABANDONED };
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until = snk_timespec(until.tv_sec * SNK_NS_PER_S + until.tv_nsec + MUTEX_PATIENCE_NS);
+    snk_turn_init(&turn, client, entry);
+    if (pthread_mutex_timedlock(&entry->mutex, &until) != 0)
+        return;
+    snk_turn_take_locked(&turn, &event);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_turn_end(&turn);
+    snk_errands_leave(&turn);
+}
+
+static void take_over_all(sneck_client *client)
 {
     for (snk_entry *entry = snk_registry_first(&client->registry); entry != NULL;
-         entry = snk_registry_next(&client->registry, entry)) {
-        if (pthread_mutex_trylock(&entry->mutex) != 0)
-            continue;
-        (void)snk_timers_arm_lazily(&client->renewer.timers, &entry->renewal, entry->machine.timer_at_ns);
-        (void)pthread_mutex_unlock(&entry->mutex);
-    }
+         entry = snk_registry_next(&client->registry, entry))
+        take_over(client, entry);
 }
 
 sneck_status snk_renewer_replace(sneck_client *client, sneck_error *error)
 {
     snk_renewer *renewer = &client->renewer;
     (void)pthread_mutex_lock(&client->start_mutex);
-    snk_worker *old = atomic_load(&renewer->current);
-    sneck_status status = old == NULL || atomic_load(&renewer->is_stopping)
+    sneck_status status = atomic_load(&renewer->current) == NULL || atomic_load(&renewer->is_stopping)
                               ? snk_fail(error, SNECK_INVALID, 0, "there is no renewal thread")
                               : add_worker(client, error);
     (void)pthread_mutex_unlock(&client->start_mutex);
     if (status != SNECK_OK)
         return status;
-    snk_batch_abandon(old->batch);
-    arm_all(client);
+    take_over_all(client);
     snk_renewer_call(client);
     return SNECK_OK;
 }
