@@ -97,7 +97,7 @@ void snk_redis_conn_submit_later(snk_redis_conn *conn, snk_redis_call *call, int
     snk_redis_finish_init(&finish);
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     pthread_mutex_lock(&conn->mutex);
     call->driver = NULL;
     /* The thread sends it, so there must be one; it finds the call when the mutex is free. */
@@ -112,7 +112,7 @@ void snk_redis_conn_submit_later(snk_redis_conn *conn, snk_redis_call *call, int
     }
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
