@@ -45,7 +45,7 @@ typedef struct verdict {
 snk_patrol *snk_patrol_new(sneck_client *client)
 {
     snk_patrol *patrol = calloc(1, sizeof *patrol);
-    snk_batch *batch = snk_batch_new(client);
+    snk_batch *batch = snk_batch_new(client, &client->watch.parking);
     if (patrol == NULL || batch == NULL) {
         free(patrol);
         snk_batch_free(batch);

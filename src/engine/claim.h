@@ -50,6 +50,7 @@ typedef struct snk_send {
     uint64_t token_first; /* release: of the block, as the store shows it */
     uint32_t tokens;      /* acquire: how many tokens would be useful */
     uint32_t levels;      /* renew: how often the owner has the lock, for a store that shows it; 0: not said */
+    bool is_hold;         /* renew: of a claim that holds, not of one that waits */
     bool fair;            /* acquire */
     bool queue;           /* acquire: wait in the store's queue when somebody else has the lock */
     bool unanswered;      /* release: the acquire of this claim was never answered, so it may arrive after this */

@@ -304,6 +304,13 @@ static void on_timer(snk_step *step)
     snk_machine_wake_seeker(step);
 }
 
+static void on_abandoned(snk_step *step)
+{
+    snk_hold_abandoned(step);
+    for (snk_waiter *waiter = first_waiter(step->machine); waiter != NULL; waiter = next_waiter(step->machine, waiter))
+        snk_seek_abandoned(step, waiter);
+}
+
 static void on_interrupt(snk_step *step, const void *tag)
 {
     snk_machine *machine = step->machine;
@@ -379,6 +386,9 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         break;
     case SNK_EVENT_INTERRUPT:
         on_interrupt(&step, event->tag);
+        break;
+    case SNK_EVENT_ABANDONED:
+        on_abandoned(&step);
         break;
     case SNK_EVENT_REVOKE:
         snk_hold_revoke(&step, event->owner, event->token, event->cause);

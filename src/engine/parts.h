@@ -62,6 +62,9 @@ void snk_seek_leave(snk_step *step, snk_waiter *waiter);
 /* Sends what is due. */
 void snk_seek_on_timer(snk_step *step, snk_waiter *waiter);
 
+/* Nobody will bring the answer to a look: it is asked again soon. Should one come after all, it does no harm. */
+void snk_seek_abandoned(snk_step *step, snk_waiter *waiter);
+
 /* ---- offer.c ---- */
 
 /* How long an offer to a claim with this lease lives. */
@@ -134,5 +137,7 @@ bool snk_reserve_decide(snk_step *step, snk_waiter *waiter);
 void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer);
 /* Renews it, if that is due. */
 void snk_hold_on_timer(snk_step *step);
+/* Nobody will bring the answer to a renewal, if one is in flight. */
+void snk_hold_abandoned(snk_step *step);
 
 #endif

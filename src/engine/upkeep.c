@@ -143,5 +143,15 @@ void snk_hold_on_timer(snk_step *step)
     if (hold == NULL || !snk_renewal_is_due(&hold->renewal, step->now_ns))
         return;
     snk_renewal_sent(&hold->renewal);
-    (void)snk_step_send(step, SNK_ASK_RENEW, &hold->claim, hold->terms.lease_ns);
+    snk_step_send(step, SNK_ASK_RENEW, &hold->claim, hold->terms.lease_ns)->is_hold = true;
+}
+
+void snk_hold_abandoned(snk_step *step)
+{
+    const snk_hold *hold = step->machine->hold;
+    if (hold == NULL || !snk_renewal_is_in_flight(&hold->renewal, hold->terms.renew_ns))
+        return;
+    sneck_error none;
+    (void)snk_fail(&none, SNECK_UNKNOWN, 0, "the renewal thread does not come back");
+    renewal_failed(step, &none);
 }

@@ -10,6 +10,7 @@
 #include "freezer.h"
 
 #define LOOKS_OFTEN_MS 100
+#define IN_HAND 8
 
 static sneck_client_options watched(int64_t watchdog_ms)
 {
@@ -81,6 +82,78 @@ static void test_a_renewal_thread_that_hangs_in_the_store_is_replaced(void **sta
     (void)test_await_event(client, SNECK_EVENT_RENEWED);
     assert_false(test_readable(sneck_lost_fd(lock), 5500)); /* longer than its lease: it is renewed */
     test_set_fault(faulty, SNK_ASK_RENEW, TEST_WORKS);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+static void await_calls(const test_faulty *faulty, unsigned count)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (atomic_load(&faulty->calls[SNK_ASK_RENEW]) < count) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
+}
+
+/* Renewals that the thread has in hand and has not sent when it hangs, because each part of the store has its own. */
+static void test_what_a_renewal_thread_that_hangs_has_not_sent_is_renewed_all_the_same(void **state)
+{
+    test_bed *bed = *state;
+    sneck_client *client = open_watched(bed, 500);
+    test_faulty *faulty = test_make_faulty(client);
+    test_split_by_letter(faulty);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 4000;
+    options.renew_ms = 200;
+    sneck_lock *locks[IN_HAND];
+    for (size_t i = 0; i < IN_HAND; i++) {
+        locks[i] = test_mutex(client, (const char[]){ (char)('a' + (char)i), '\0' }, &options);
+        acquire(locks[i]);
+    }
+    /* While the thread hangs with one of them all others fall due, so that it takes them all in hand after that. */
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
+    test_await_hanging(faulty, 1);
+    (void)usleep(250000);
+    unsigned calls = atomic_load(&faulty->calls[SNK_ASK_RENEW]);
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
+    await_calls(faulty, calls + 1);
+    test_hang_no_more(faulty, SNK_ASK_RENEW);
+    expect_replaced(client);
+    assert_false(test_readable(sneck_lost_fd(locks[0]), 4500)); /* longer than the lease */
+    for (size_t i = 0; i < IN_HAND; i++)
+        assert_true(sneck_is_held(locks[i]));
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_WORKS);
+    for (size_t i = 0; i < IN_HAND; i++)
+        sneck_lock_free(locks[i]);
+    sneck_close(client);
+}
+
+/* Nothing calls it any more, and no timer fires: it must look for itself whether it is still wanted. */
+static void test_a_renewal_thread_that_was_replaced_ends_when_it_comes_back(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    unsigned others = test_threads_named("sneck-renewer"); /* of the bed's own client */
+    sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
+    test_faulty *faulty = test_make_faulty(client);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 5000;
+    options.renew_ms = 100;
+    sneck_lock *lock = test_mutex(client, "a", &options);
+    acquire(lock);
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
+    test_await_hanging(faulty, 1);
+    test_hang_no_more(faulty, SNK_ASK_RENEW);
+    expect_replaced(client);
+    assert_true(test_threads_named("sneck-renewer") >= others + 2);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    (void)usleep(200000); /* its timer has fired for the last time */
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_WORKS);
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_threads_named("sneck-renewer") != others + 1) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
     sneck_lock_free(lock);
     sneck_close(client);
 }
@@ -588,6 +661,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_renewal_thread_that_hangs_in_the_store_is_replaced),
+        cmocka_unit_test(test_what_a_renewal_thread_that_hangs_has_not_sent_is_renewed_all_the_same),
+        cmocka_unit_test(test_a_renewal_thread_that_was_replaced_ends_when_it_comes_back),
         cmocka_unit_test(test_a_frozen_renewal_thread_is_replaced),
         cmocka_unit_test(test_a_lock_that_was_waited_for_is_neither_late_nor_at_risk),
         cmocka_unit_test(test_a_hold_that_the_store_has_ended_is_lost_now),

@@ -395,6 +395,7 @@ static const char *const step_names[] = {
     [SNK_EVENT_NEWS] = "step news",
     [SNK_EVENT_TIMER] = "step timer",
     [SNK_EVENT_INTERRUPT] = "step interrupt",
+    [SNK_EVENT_ABANDONED] = "step abandoned",
     [SNK_EVENT_REVOKE] = "step revoke",
     [SNK_EVENT_OWNER_GONE] = "step dead",
     [SNK_EVENT_CLOSE] = "step close",

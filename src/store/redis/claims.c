@@ -459,11 +459,18 @@ static void do_many(snk_redis_store *store, const snk_call *call)
     free_many(&self);
 }
 
+static bool waits_for_replicas(snk_redis_store *store, const snk_call *call)
+{
+    for (size_t i = 0; store->options.commits && i < call->count; i++)
+        if (snk_replicas_are_wanted(store, &call->claims[i]))
+            return true;
+    return false;
+}
+
 void snk_redis_store_submit(snk_store *base, snk_call *call)
 {
     snk_redis_store *store = snk_redis_store_of(base);
-    /* Where replicas are waited for, a look at a claim that waits may have to be. */
-    if (call->background && store->slot_tags != NULL && !store->options.commits) {
+    if (call->background && store->slot_tags != NULL && !waits_for_replicas(store, call)) {
         snk_background_submit(store, call);
         return;
     }
