@@ -241,6 +241,34 @@ static void test_without_announcements_waiters_look_each_retry(void **state)
     sneck_close(client);
 }
 
+/* ---- Breaking ---- */
+
+static void test_a_break_is_repeated_on_nodes_that_did_not_hear_it(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    sneck_client *other = quorum_bed_open(&nodes, NULL);
+    warm_up(client);
+    warm_up(other);
+    sneck_lock *lock = test_mutex(client, "broken", NULL);
+    /* Its holder does not ask about it, as one that hangs: so it takes nothing back itself. */
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, LEASE_MS, &error));
+    int64_t began_ms = test_now_ms();
+    quorum_bed_await_votes(&nodes, "broken", QUORUM_NODES);
+    for (uint32_t i = 3; i < QUORUM_NODES; i++)
+        proxy_harm(&nodes.proxies[i], PROXY_CUT_BEFORE, snk_node_scripts[SNK_NODE_RELEASE].sha);
+    EXPECT(SNECK_OK, sneck_break(other, "broken", sneck_token(lock), "a test", &error));
+    quorum_bed_await_votes(&nodes, "broken", 2);
+    for (uint32_t i = 3; i < QUORUM_NODES; i++)
+        proxy_harm(&nodes.proxies[i], PROXY_PASS, "");
+    expect_free_soon("broken", began_ms);
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(other);
+    sneck_close(client);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +278,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_vote_that_was_overtaken_by_its_release_is_taken_back, clear),
         cmocka_unit_test_setup(test_a_release_that_a_busy_node_refused_is_repeated, clear),
         cmocka_unit_test_setup(test_without_announcements_waiters_look_each_retry, clear),
+        cmocka_unit_test_setup(test_a_break_is_repeated_on_nodes_that_did_not_hear_it, clear),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
