@@ -269,6 +269,66 @@ static void test_a_break_is_repeated_on_nodes_that_did_not_hear_it(void **state)
     sneck_close(client);
 }
 
+/* ---- Two names of one server ---- */
+
+static void make_url(char url[512], const int ports[QUORUM_NODES], const char *last_host)
+{
+    (void)snprintf(url, 512,
+                   "redlock://sneck:secret@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,%s:%d?lease_max=%dms&"
+                   "lease=1s",
+                   ports[0], ports[1], ports[2], ports[3], last_host, ports[4], LEASE_MS);
+}
+
+static void test_two_names_of_one_server_are_refused_whichever_they_are(void **state)
+{
+    (void)state;
+    sneck_error error;
+    char url[512];
+    for (uint32_t i = 0; i < 20; i++) {
+        int ports[QUORUM_NODES];
+        for (uint32_t j = 0; j < QUORUM_NODES; j++)
+            ports[j] = nodes.nodes[j].server.port;
+        ports[4] = ports[i % 4];
+        make_url(url, ports, "localhost");
+        EXPECT(SNECK_INVALID, open_url(url, &error));
+        assert_non_null(strstr(error.message, "same server"));
+    }
+}
+
+static void test_a_second_name_that_comes_later_is_shown(void **state)
+{
+    (void)state;
+    sneck_error error;
+    char url[512];
+    int ports[QUORUM_NODES];
+    fault_proxy second;
+    assert_true(proxy_start(&second, nodes.nodes[3].server.port));
+    proxy_harm(&second, PROXY_CUT_BEFORE, "");
+    for (uint32_t j = 0; j < QUORUM_NODES; j++)
+        ports[j] = j == 4 ? second.port : nodes.nodes[j].server.port;
+    make_url(url, ports, "127.0.0.1");
+    sneck_client *client = NULL;
+    EXPECT(SNECK_OK, sneck_open(url, NULL, &client, &error));
+    proxy_harm(&second, PROXY_PASS, "");
+    sneck_info *info = NULL;
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    do {
+        sneck_info_free(info);
+        assert_true(test_now_ms() < limit_ms);
+        EXPECT(SNECK_OK, sneck_inspect(client, "twins", &info, &error));
+    } while (strstr(info->nodes[4].trouble, "same server") == NULL);
+    assert_string_equal(info->nodes[3].trouble, "");
+    sneck_info_free(info);
+    /* It votes for one claim at a time, by whichever name. */
+    sneck_lock *lock = test_mutex(client, "twins", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, TEST_PATIENCE_MS, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    quorum_bed_await_votes(&nodes, "twins", 0);
+    sneck_lock_free(lock);
+    sneck_close(client);
+    proxy_stop(&second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +339,8 @@ int main(void)
         cmocka_unit_test_setup(test_a_release_that_a_busy_node_refused_is_repeated, clear),
         cmocka_unit_test_setup(test_without_announcements_waiters_look_each_retry, clear),
         cmocka_unit_test_setup(test_a_break_is_repeated_on_nodes_that_did_not_hear_it, clear),
+        cmocka_unit_test_setup(test_two_names_of_one_server_are_refused_whichever_they_are, clear),
+        cmocka_unit_test_setup(test_a_second_name_that_comes_later_is_shown, clear),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }
