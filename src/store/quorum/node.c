@@ -38,13 +38,14 @@ static void follow_run_locked(snk_quorum_node *node, snk_redis_run run, const sn
 {
     if (server->run != run || run == 0)
         return; /* it was restarted again meanwhile: nothing is known about the one that answered */
+    int64_t after_ns = node->run == 0 ? 0 : node->run_heard_at_ns;
     node->run = run;
     node->is_twin = false;
     for (uint32_t i = 0; i < node->store->quorum.nodes; i++)
         node->is_twin |= i != node->index && node->store->nodes[i].run == run;
     node->clock.counts_from_ns = SNK_NEVER_NS;
     int64_t now_ns = snk_now_ns();
-    snk_node_clock_started(&node->clock, &node->store->quorum, now_ns - server->started_at_ns, now_ns);
+    snk_node_clock_started(&node->clock, &node->store->quorum, now_ns - server->started_at_ns, after_ns, now_ns);
 }
 
 static void tell_twin(const snk_quorum_node *node)
@@ -82,6 +83,8 @@ void snk_quorum_node_heard(snk_quorum_node *node, const snk_redis_call *call, in
     (void)pthread_mutex_lock(&node->store->mutex);
     (void)snk_ok(&node->trouble);
     snk_node_clock_heard(&node->clock, time_us, call->sent_at_ns, call->reply_at_ns);
+    if (call->run == node->run)
+        node->run_heard_at_ns = call->reply_at_ns;
     (void)pthread_mutex_unlock(&node->store->mutex);
 }
 
