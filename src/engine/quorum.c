@@ -19,11 +19,15 @@ void snk_node_clock_heard(snk_node_clock *clock, int64_t time_us, int64_t sent_a
     clock->heard_at_ns = now_ns;
 }
 
-void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t now_ns)
+void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t after_ns,
+                            int64_t now_ns)
 {
     if (SNK_BUGGY(111))
         uptime_ns = SNK_NEVER_NS / 2;
-    clock->counts_from_ns = now_ns - uptime_ns + quorum->lease_max_ns + SNK_QUORUM_YOUNG_NS;
+    int64_t started_at_ns = now_ns - uptime_ns;
+    if (started_at_ns < after_ns && !SNK_BUGGY(111))
+        started_at_ns = after_ns;
+    clock->counts_from_ns = started_at_ns + quorum->lease_max_ns + SNK_QUORUM_YOUNG_NS;
 }
 
 int64_t snk_node_clock_us(const snk_node_clock *clock, int64_t now_ns)

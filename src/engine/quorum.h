@@ -57,8 +57,12 @@ void snk_node_clock_init(snk_node_clock *clock);
 /* The node has told its time, in an answer to a request that left at `sent_at_ns`. */
 void snk_node_clock_heard(snk_node_clock *clock, int64_t time_us, int64_t sent_at_ns, int64_t now_ns);
 
-/* The node, which answers on this connection, has told for how long it has been running. */
-void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t now_ns);
+/*
+ * The node, which answers on this connection, has told for how long it has been running. It says so by a clock that may
+ * have been set meanwhile; but it did not run yet when another run of it was last heard, at `after_ns` (0: none was).
+ */
+void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t after_ns,
+                            int64_t now_ns);
 
 /* What its clock shows now, carried on by ours. Only when it is known. */
 int64_t snk_node_clock_us(const snk_node_clock *clock, int64_t now_ns);

@@ -225,6 +225,94 @@ static void test_without_announcements_waiters_look_each_retry(void **state)
     sneck_close(client);
 }
 
+/* ---- Breaking ---- */
+
+static void test_a_break_is_repeated_on_nodes_that_did_not_hear_it(void **state)
+{
+    (void)state;
+    sneck_error error;
+    sneck_client *client = quorum_bed_open(&nodes, NULL);
+    sneck_client *other = quorum_bed_open(&nodes, NULL);
+    warm_up(client);
+    warm_up(other);
+    sneck_lock *lock = test_mutex(client, "broken", NULL);
+    /* Its holder does not ask about it, as one that hangs: so it takes nothing back itself. */
+    EXPECT(SNECK_OK, sneck_acquire_for(lock, 0, LEASE_MS, &error));
+    int64_t began_ms = test_now_ms();
+    quorum_bed_await_votes(&nodes, "broken", QUORUM_NODES);
+    for (uint32_t i = 3; i < QUORUM_NODES; i++)
+        proxy_harm(&nodes.proxies[i], PROXY_CUT_BEFORE, snk_node_scripts[SNK_NODE_RELEASE].sha);
+    EXPECT(SNECK_OK, sneck_break(other, "broken", sneck_token(lock), "a test", &error));
+    quorum_bed_await_votes(&nodes, "broken", 2);
+    for (uint32_t i = 3; i < QUORUM_NODES; i++)
+        proxy_harm(&nodes.proxies[i], PROXY_PASS, "");
+    expect_free_soon("broken", began_ms);
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(other);
+    sneck_close(client);
+}
+
+/* ---- Two names of one server ---- */
+
+static void make_url(char url[512], const int ports[QUORUM_NODES], const char *last_host)
+{
+    (void)snprintf(url, 512,
+                   "redlock://sneck:secret@127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,%s:%d?lease_max=%dms&"
+                   "lease=1s",
+                   ports[0], ports[1], ports[2], ports[3], last_host, ports[4], LEASE_MS);
+}
+
+static void test_two_names_of_one_server_are_refused_whichever_they_are(void **state)
+{
+    (void)state;
+    sneck_error error;
+    char url[512];
+    for (uint32_t i = 0; i < 20; i++) {
+        int ports[QUORUM_NODES];
+        for (uint32_t j = 0; j < QUORUM_NODES; j++)
+            ports[j] = nodes.nodes[j].server.port;
+        ports[4] = ports[i % 4];
+        make_url(url, ports, "localhost");
+        EXPECT(SNECK_INVALID, open_url(url, &error));
+        assert_non_null(strstr(error.message, "same server"));
+    }
+}
+
+static void test_a_second_name_that_comes_later_is_shown(void **state)
+{
+    (void)state;
+    sneck_error error;
+    char url[512];
+    int ports[QUORUM_NODES];
+    fault_proxy second;
+    assert_true(proxy_start(&second, nodes.nodes[3].server.port));
+    proxy_harm(&second, PROXY_CUT_BEFORE, "");
+    for (uint32_t j = 0; j < QUORUM_NODES; j++)
+        ports[j] = j == 4 ? second.port : nodes.nodes[j].server.port;
+    make_url(url, ports, "127.0.0.1");
+    sneck_client *client = NULL;
+    EXPECT(SNECK_OK, sneck_open(url, NULL, &client, &error));
+    proxy_harm(&second, PROXY_PASS, "");
+    sneck_info *info = NULL;
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    do {
+        sneck_info_free(info);
+        assert_true(test_now_ms() < limit_ms);
+        EXPECT(SNECK_OK, sneck_inspect(client, "twins", &info, &error));
+    } while (strstr(info->nodes[4].trouble, "same server") == NULL);
+    assert_string_equal(info->nodes[3].trouble, "");
+    sneck_info_free(info);
+    /* It votes for one claim at a time, by whichever name. */
+    sneck_lock *lock = test_mutex(client, "twins", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, TEST_PATIENCE_MS, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    quorum_bed_await_votes(&nodes, "twins", 0);
+    sneck_lock_free(lock);
+    sneck_close(client);
+    proxy_stop(&second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +322,9 @@ int main(void)
         cmocka_unit_test_setup(test_a_vote_that_was_overtaken_by_its_release_is_taken_back, clear),
         cmocka_unit_test_setup(test_a_release_that_a_busy_node_refused_is_repeated, clear),
         cmocka_unit_test_setup(test_without_announcements_waiters_look_each_retry, clear),
+        cmocka_unit_test_setup(test_a_break_is_repeated_on_nodes_that_did_not_hear_it, clear),
+        cmocka_unit_test_setup(test_two_names_of_one_server_are_refused_whichever_they_are, clear),
+        cmocka_unit_test_setup(test_a_second_name_that_comes_later_is_shown, clear),
     };
     quorum_bed_choose(&nodes, QUORUM_LEASE_MAX_MS, true);
     return cmocka_run_group_tests(tests, quorum_bed_set_up, quorum_bed_tear_down);

@@ -38,10 +38,23 @@ static void follow_run_locked(snk_quorum_node *node, snk_redis_run run, const sn
 {
     if (server->run != run || run == 0)
         return; /* it was restarted again meanwhile: nothing is known about the one that answered */
+    int64_t after_ns = node->run == 0 ? 0 : node->run_heard_at_ns;
     node->run = run;
+    node->is_twin = false;
+    for (uint32_t i = 0; i < node->store->quorum.nodes; i++)
+        node->is_twin |= i != node->index && node->store->nodes[i].run == run;
     node->clock.counts_from_ns = SNK_NEVER_NS;
     int64_t now_ns = snk_now_ns();
-    snk_node_clock_started(&node->clock, &node->store->quorum, now_ns - server->started_at_ns, now_ns);
+    snk_node_clock_started(&node->clock, &node->store->quorum, now_ns - server->started_at_ns, after_ns, now_ns);
+}
+
+static void tell_twin(const snk_quorum_node *node)
+{
+    char line[256];
+    (void)snprintf(line, sizeof line, "event=same-server server=\"%s\" error=\"another node is the same server\"",
+                   node->where);
+    if (node->store->log != NULL)
+        node->store->log(node->store->log_context, SNECK_LOG_WARNING, line);
 }
 
 /* True when what is known about the node is about this run of it. */
@@ -55,9 +68,13 @@ static bool is_run(snk_quorum_node *node, snk_redis_run run)
     snk_redis_server server;
     snk_redis_describe(node->redis, &server);
     (void)pthread_mutex_lock(&node->store->mutex);
+    bool was_twin = node->is_twin;
     follow_run_locked(node, run, &server);
     is_known = node->run == run && run != 0;
+    bool is_news = node->is_twin && !was_twin;
     (void)pthread_mutex_unlock(&node->store->mutex);
+    if (is_news)
+        tell_twin(node);
     return is_known;
 }
 
@@ -70,6 +87,8 @@ void snk_quorum_node_heard(snk_quorum_node *node, const snk_redis_call *call, in
     if (call->lingered && node->clock.known && call->reply_at_ns - sent_at_ns > node->clock.round_trip_ns)
         sent_at_ns = call->reply_at_ns - node->clock.round_trip_ns;
     snk_node_clock_heard(&node->clock, time_us, sent_at_ns, call->reply_at_ns);
+    if (call->run == node->run)
+        node->run_heard_at_ns = call->reply_at_ns;
     (void)pthread_mutex_unlock(&node->store->mutex);
 }
 

@@ -92,6 +92,18 @@ static void await(snk_awaiter *awaiter)
         (void)snk_futex_wait_any(&(snk_futex_word){ .word = &awaiter->left, .expected = left }, 1, SNK_NEVER_NS);
 }
 
+void snk_operation_await_rest(snk_operation *operation, int64_t until_ns)
+{
+    uint32_t settled = 0;
+    while ((settled = atomic_load_explicit(&operation->settled, memory_order_acquire)) <
+           operation->store->quorum.nodes) {
+        int64_t left_ns = until_ns - snk_now_ns();
+        if (left_ns <= 0)
+            return;
+        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &operation->settled, .expected = settled }, 1, left_ns);
+    }
+}
+
 static bool is_question(const snk_operation *operation)
 {
     return operation->kind != SNK_OPERATION_BALLOT;
@@ -113,6 +125,10 @@ static void settle(snk_operation *operation, snk_request *request)
     (void)pthread_mutex_unlock(&operation->mutex);
     if (awaiter != NULL)
         tell(awaiter);
+    if (operation->kind == SNK_OPERATION_MEET) {
+        (void)atomic_fetch_add_explicit(&operation->settled, 1, memory_order_release);
+        snk_futex_wake(&operation->settled, INT_MAX, false);
+    }
     if (is_question(operation))
         snk_question_settled(operation, request, is_last);
     else

@@ -40,11 +40,12 @@ struct snk_operation {
     _Atomic uint32_t references; /* of whoever waits, and of each request on its way */
     snk_operation_kind kind;
     snk_node_script script;
-    uint32_t attempt;    /* BALLOT, RENEWAL: which try of the claim */
-    snk_send send;       /* the engine's request */
-    int64_t timeout_ns;  /* of each request */
-    uint32_t touched;    /* RELEASE: nodes that may have the claim */
-    uint32_t unanswered; /* RELEASE: those of them that may get it yet */
+    uint32_t attempt;         /* BALLOT, RENEWAL: which try of the claim */
+    snk_send send;            /* the engine's request */
+    int64_t timeout_ns;       /* of each request */
+    uint32_t touched;         /* RELEASE: nodes that may have the claim */
+    uint32_t unanswered;      /* RELEASE: those of them that may get it yet */
+    _Atomic uint32_t settled; /* MEET: requests so far */
 
     pthread_mutex_t mutex;
     /* Under mutex: */
@@ -76,6 +77,9 @@ sneck_status snk_operation_prepare_node(snk_operation *operation, uint32_t node,
 
 /* Sends the last round of each of them to all nodes, and waits until each is decided. */
 void snk_operations_ask(snk_quorum_store *store, snk_operation *const operations[], size_t count);
+
+/* Waits, after a MEET was decided, until its other nodes have answered too, or that time has come. */
+void snk_operation_await_rest(snk_operation *operation, int64_t until_ns);
 
 /* The call of a node in the last round. Only once that is settled: of a LOOK that was decided. */
 static inline const snk_redis_call *snk_operation_call(const snk_operation *operation, uint32_t node)

@@ -12,6 +12,8 @@
 #include "store/quorum/operation.h"
 #include "store/redis/entries.h"
 
+/* How much longer opening waits for those who are not among the first majority to answer. */
+#define MEET_NS (50 * SNK_NS_PER_MS)
 /* How long closing waits for nodes that have not answered yet. */
 #define CLOSE_NS (500 * SNK_NS_PER_MS)
 
@@ -153,7 +155,10 @@ static sneck_status open_nodes(snk_quorum_store *store, const snk_url *url, snec
     return status;
 }
 
-/* Two names of one server would be two votes of it. */
+/*
+ * Two names of one server would be two votes of it. That is no danger to exclusion (it votes for one claim at a time, by
+ * whichever name), but when it dies two votes are gone. One that is found out later is shown and logged (node.c).
+ */
 static sneck_status check_independence(snk_quorum_store *store, sneck_error *error)
 {
     snk_redis_run runs[SNK_QUORUM_NODES_MAX];
@@ -195,9 +200,12 @@ static sneck_status judge_hello(snk_quorum_store *store, const snk_operation *he
  */
 static sneck_status greet(snk_quorum_store *store, bool first, bool *is_used_out, sneck_error *error)
 {
+    int64_t begin_ns = snk_now_ns();
     snk_operation *hello = snk_quorum_hello(store, first, SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns, error);
     if (hello == NULL)
         return error->status;
+    if (first)
+        snk_operation_await_rest(hello, snk_now_ns() + (snk_now_ns() - begin_ns) + MEET_NS);
     (void)pthread_mutex_lock(&hello->mutex);
     sneck_status status = judge_hello(store, hello, error);
     *is_used_out = (uint32_t)__builtin_popcount(hello->agree) >= snk_quorum_majority(&store->quorum);

@@ -36,7 +36,9 @@ typedef struct snk_quorum_node {
     _Atomic uint32_t undoing;           /* votes that are being taken back there */
     _Atomic int64_t other_lease_max_ms; /* it is used with this longest lease, and refuses us; 0: with ours */
     /* Under store.mutex: */
-    snk_redis_run run; /* that the clock is of */
+    snk_redis_run run;       /* that the clock is of */
+    int64_t run_heard_at_ns; /* when that run last told its time */
+    bool is_twin;            /* another node is the same run of the same server */
     snk_node_clock clock;
     int64_t young_until_ns; /* it was emptied, and says that it does not vote before this; 0: it was not */
     sneck_error trouble;    /* why the last request failed; SNECK_OK: it did not */

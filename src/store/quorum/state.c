@@ -61,7 +61,10 @@ void snk_quorum_report(snk_quorum_store *store, sneck_node nodes_out[SNK_QUORUM_
                      : refuses      ? "refuses"
                      : young_ms > 0 ? "young"
                                     : "counts",
-            .trouble = refuses && !away ? "it is used with another lease_max" : "",
+            .trouble = away            ? ""
+                       : refuses       ? "it is used with another lease_max"
+                       : node->is_twin ? "it is the same server as another node"
+                                       : "",
             .latency_us = clock->known ? clock->round_trip_ns / SNK_NS_PER_US : -1,
             .clock_offset_us = clock->known ? snk_node_clock_us(clock, now_ns) - middle_us : 0,
             .counts_in_ms = away || refuses ? 0 : young_ms,

@@ -338,6 +338,24 @@ static void forget_claim(snk_operation *operation)
         snk_quorum_unlisten(operation->store, operation->name);
 }
 
+/*
+ * It is to hear of the release from now on: true. The channel is subscribed to before the claim says so, since whoever
+ * gives the claim up (on another thread, perhaps) unsubscribes when it says so.
+ */
+static bool listen_for_it(snk_operation *operation)
+{
+    snk_quorum_store *store = operation->store;
+    snk_quorum_claim known;
+    if (operation->ballot.verdict != SNK_VERDICT_BUSY || !store->options.announce ||
+        !snk_quorum_claims_find(&store->claims, &operation->send.claim, &known) || known.listens)
+        return false;
+    snk_quorum_listen(store, operation->name);
+    if (snk_quorum_claims_listen(&store->claims, &operation->send.claim))
+        return true;
+    snk_quorum_unlisten(store, operation->name);
+    return false;
+}
+
 /* With the operation's mutex: from now on what comes late is dealt with by itself, and finds the table as it is. */
 static bool hold_locked(snk_operation *operation, bool *listens_out)
 {
@@ -401,11 +419,8 @@ snk_try_sequel snk_try_end(snk_operation *operation, snk_answer *answer, int64_t
     snk_undo_start_all(store, touched, unanswered, &terms);
     bool gone = verdict == SNK_VERDICT_GRANTED || verdict == SNK_VERDICT_BURIED;
     if (!gone && may_wait(operation)) {
-        if (verdict == SNK_VERDICT_BUSY && store->options.announce &&
-            snk_quorum_claims_listen(&store->claims, &operation->send.claim)) {
-            snk_quorum_listen(store, operation->name);
+        if (listen_for_it(operation))
             return SNK_TRY_LISTENS;
-        }
         if (wait_for_it(operation, answer))
             return SNK_TRY_OVER;
         gone = true;
