@@ -198,7 +198,7 @@ static void test_a_lock_that_is_broken_for_somebody_who_waits_is_told_so(void **
     sneck_lock *lock = test_mutex(client, "a", &options);
     EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
     uint64_t token = sneck_token(lock);
-    sneck_lock *other = test_mutex(bed->client, "a", NULL);
+    sneck_lock *other = test_handle(bed->client, "a"); /* another owner: its thread has the lock */
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, break_when_wanted, bed->client), 0);
     EXPECT(SNECK_OK, sneck_acquire(other, TEST_PATIENCE_MS, &error));
