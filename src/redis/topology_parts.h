@@ -36,6 +36,7 @@ typedef struct snk_node {
     int64_t used_at_ns;  /* when the last reference went */
     unsigned replicas;   /* that it should have, as far as is known */
 
+    atomic_bool silent;       /* it is connected, and did not answer when it was last asked for a sign of life */
     _Atomic unsigned version; /* as snk_redis_server.version; 0: not known. For itself only */
     snk_commit commit;        /* those who commit there */
     atomic_bool probing;      /* `probe` is on its way */
@@ -53,6 +54,8 @@ static inline snk_node *snk_node_ref_locked(snk_node *node)
         node->references++;
     return node;
 }
+/* The server of that index with a reference, if something is known to live there; else NULL. */
+snk_node *snk_node_of_map(snk_topology *topology, size_t index);
 /* For SINGLE, before anybody else knows the topology; `address` NULL: the socket of the plan. */
 snk_node *snk_node_make_only(snk_topology *topology, const snk_redis_address *address, sneck_error *error);
 /* NULL is a no-op. */
