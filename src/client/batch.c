@@ -278,10 +278,10 @@ static bool is_idle(const snk_batch *batch)
     return atomic_load_explicit(&batch->telling, memory_order_acquire) == 0;
 }
 
-size_t snk_batch_finish(snk_batch *batch)
+size_t snk_batch_finish(snk_batch *batch, int64_t until_ns)
 {
     size_t lost = snk_batch_flush(batch);
-    while (!is_idle(batch)) {
+    while (!is_idle(batch) && snk_now_ns() < until_ns) {
         struct timespec pause = snk_timespec(SNK_NS_PER_MS);
         (void)nanosleep(&pause, NULL);
         lost += snk_batch_flush(batch);

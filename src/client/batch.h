@@ -36,7 +36,7 @@ size_t snk_batch_flush(snk_batch *batch);
 /* Since when it is inside the store, which does not return; SNK_NEVER_NS: it is not. For any thread. */
 int64_t snk_batch_since_ns(const snk_batch *batch);
 
-/* As snk_batch_flush, and waits for the answers that are still to come. */
-size_t snk_batch_finish(snk_batch *batch);
+/* As snk_batch_flush, and waits for the answers that are still to come, until `until_ns` at the latest. */
+size_t snk_batch_finish(snk_batch *batch, int64_t until_ns);
 
 #endif

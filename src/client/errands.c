@@ -107,8 +107,9 @@ static void run_errand(sneck_client *client, errand *self)
     if (is_wanted(self)) {
         snk_turn turn;
         snk_turn_init(&turn, client, self->entry);
-        self->send.sent_at_ns = snk_now_ns(); /* it leaves now: it may have waited here for a while */
-        snk_turn_take_sends(&turn, &self->send, 1);
+        snk_send sends[] = { self->send };
+        sends[0].sent_at_ns = snk_now_ns(); /* it leaves now: it may have waited here for a while */
+        snk_turn_take_sends(&turn, sends, 1);
         turn.askers[0] = self->asker;
         snk_perform(&turn, NULL);
     } else {

@@ -223,7 +223,7 @@ static void write_connection(snk_exposition *out, sneck_client *client, const sn
     snk_exposition_family(out, "sneck_backend_up", "gauge", "1 when the store is connected, or needs no connection.");
     snk_exposition_count(out, none, state.connected);
     snk_exposition_family(out, "sneck_backend_reconnects_total", "counter", "Connections that were made anew.");
-    snk_exposition_count(out, none, state.connects > 0 ? state.connects - 1 : 0);
+    snk_exposition_count(out, none, snk_store_reconnects(&state));
     snk_exposition_family(out, "sneck_backend_connect_failures_total", "counter",
                           "Attempts to connect that failed, and connections given up.");
     snk_exposition_count(out, none, state.failures);

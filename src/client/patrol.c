@@ -19,6 +19,7 @@ typedef struct owner {
 struct snk_patrol {
     sneck_client *client; /* borrowed */
     snk_batch *batch;     /* owned */
+    size_t lost_late;     /* holds that were lost by answers which came after their round, for the report of the next */
     uint64_t round;
     owner *owners; /* owned */
     size_t owner_count;
@@ -268,8 +269,19 @@ void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_re
     patrol->is_full = false;
     for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry))
         visit(patrol, entry, orders, report_out);
-    report_out->lost_count += snk_batch_finish(patrol->batch);
+    report_out->lost_count += patrol->lost_late + snk_batch_finish(patrol->batch, orders.until_ns);
+    patrol->lost_late = 0;
     forget_owners(patrol);
+}
+
+void snk_patrol_collect(snk_patrol *patrol)
+{
+    patrol->lost_late += snk_batch_flush(patrol->batch);
+}
+
+void snk_patrol_finish(snk_patrol *patrol)
+{
+    (void)snk_batch_finish(patrol->batch, SNK_NEVER_NS);
 }
 
 /* ---- The end of an owner ---- */

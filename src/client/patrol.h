@@ -26,12 +26,18 @@ void snk_patrol_free(snk_patrol *patrol);
 
 /* How a round is made. */
 typedef struct snk_patrol_orders {
-    bool asks_store; /* else it is left alone, because it does not answer */
-    bool asks_all;   /* every hold is looked up, also those that were confirmed lately or are not to be watched */
+    bool asks_store;  /* else it is left alone, because it does not answer */
+    int64_t until_ns; /* answers of the store that have not come by then are taken later */
+    bool asks_all;    /* every hold is looked up, also those that were confirmed lately or are not to be watched */
 } snk_patrol_orders;
 
 /* One round. Under watch.mutex. */
 void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_report *report_out);
+
+/* Takes the answers that have come since. Under watch.mutex. */
+void snk_patrol_collect(snk_patrol *patrol);
+/* Waits for all of them: no round is made any more. */
+void snk_patrol_finish(snk_patrol *patrol);
 
 typedef struct snk_burial {
     uint64_t count;    /* locks that it held and that nobody knew of yet */

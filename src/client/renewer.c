@@ -158,10 +158,10 @@ static void *run(void *argument)
             sleep_until_called(worker);
     }
     if (atomic_load_explicit(&worker->is_retired, memory_order_acquire)) {
-        (void)snk_batch_finish(worker->batch);
+        (void)snk_batch_finish(worker->batch, SNK_NEVER_NS);
         return NULL;
     }
-    (void)snk_batch_finish(worker->batch);
+    (void)snk_batch_finish(worker->batch, SNK_NEVER_NS);
     snk_chaser_finish(client, client->renewer.finish_until_ns);
     return NULL;
 }

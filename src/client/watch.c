@@ -286,6 +286,7 @@ static int64_t read_letters(sneck_client *client)
 {
     snk_letter *letter = NULL;
     (void)pthread_mutex_lock(&client->watch.mutex);
+    snk_patrol_collect(client->watch.patrol);
     while ((letter = next_letter(&client->watch)) != NULL) {
         if (letter->kind == SNK_LETTER_RECOVERY_ENDED)
             on_recovery_ended(client, letter);
@@ -367,11 +368,13 @@ sneck_status snk_watch_start(sneck_client *client, sneck_error *error)
 void snk_watch_stop(sneck_client *client)
 {
     snk_watch *watch = &client->watch;
-    if (!watch->is_running)
-        return;
-    snk_presence_close(&watch->presence);
-    atomic_store_explicit(&watch->is_stopping, true, memory_order_release);
-    snk_watch_call(client);
-    (void)pthread_join(watch->thread, NULL);
-    watch->is_running = false;
+    if (watch->is_running) {
+        snk_presence_close(&watch->presence);
+        atomic_store_explicit(&watch->is_stopping, true, memory_order_release);
+        snk_watch_call(client);
+        (void)pthread_join(watch->thread, NULL);
+        watch->is_running = false;
+    }
+    if (watch->patrol != NULL)
+        snk_patrol_finish(watch->patrol);
 }

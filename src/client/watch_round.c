@@ -12,6 +12,8 @@
 #define SLOW_NS (100 * SNK_NS_PER_MS)
 /* After which a renewal thread that seems to be stuck is looked at again. */
 #define SECOND_LOOK_NS (50 * SNK_NS_PER_MS)
+/* So long a round waits for answers about claims, or its period if that is less; the others are taken when they come. */
+#define ANSWER_NS_MAX (1 * SNK_NS_PER_S)
 
 static void tell(sneck_client *client, sneck_event_kind kind, const char *message)
 {
@@ -130,15 +132,16 @@ static snk_connection_facts probe_connection(sneck_client *client)
     snk_connection_facts facts = { .has_one = ops->probe != NULL };
     if (!facts.has_one)
         return facts;
-    snk_probe probe;
+    snk_probe probe = { .round_trip_ns = 0 };
     snk_store_state state;
     int64_t timeout_ns = period_ns(client) / 2;
     facts.answers =
         ops->probe(client->store, timeout_ns > PROBE_NS_MIN ? timeout_ns : PROBE_NS_MIN, &probe, NULL) == SNECK_OK;
     ops->describe(client->store, &state);
-    facts.is_open = state.connected;
-    /* All nodes of a quorum have one each, which may all be made at once. */
-    facts.connects = state.nodes > 0 ? state.connects / state.nodes : state.connects;
+    facts.is_open = state.connected || probe.is_half_open;
+    /* All nodes of a quorum have one each, which may all be made anew at once. */
+    uint64_t reconnects = snk_store_reconnects(&state);
+    facts.connects = state.nodes > 0 ? reconnects / state.nodes : reconnects;
     if (facts.answers)
         keep_report(client, &probe);
     return facts;
@@ -172,8 +175,12 @@ static void check_holds(sneck_client *client, bool asks_all, snk_round *round)
     snk_patrol_report report;
     bool answers = round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_NONE ||
                    round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_FLAPPING;
+    int64_t patience_ns = period_ns(client) < ANSWER_NS_MAX ? period_ns(client) : ANSWER_NS_MAX;
+    /* A part that does not answer is not waited for, and is no reason not to ask the others. */
+    bool has_parts = client->store->ops->part != NULL;
     snk_patrol_orders orders = {
-        .asks_store = answers && !store_is_slow(client),
+        .asks_store = (answers || has_parts) && !store_is_slow(client),
+        .until_ns = snk_time_add(snk_now_ns(), patience_ns),
         .asks_all = asks_all,
     };
     snk_patrol_walk(client->watch.patrol, orders, &report);

@@ -79,9 +79,19 @@ bool snk_topology_has_changed_since(snk_topology *topology, const snk_redis_call
 /* Names the server for a slot, for as long as it is; calls to one server may delay each other, others do not. */
 uint32_t snk_topology_part(snk_topology *topology, uint16_t slot);
 
-/* What is known of the connections to the servers of the map, taken together: connected if one of them is. */
-void snk_topology_describe(snk_topology *topology, snk_redis_server *sum_out);
-/* Gives the connection to the one master up (snk_redis_reconnect). In a cluster each server is looked after by itself. */
+/* What is known of the connections to the servers with keys, taken together. */
+typedef struct snk_topology_state {
+    bool connected;    /* to all of them that were ever needed */
+    uint64_t connects; /* to any of them */
+    uint64_t servers;  /* that were ever connected */
+    uint64_t failures;
+    uint64_t in_flight;
+} snk_topology_state;
+void snk_topology_describe(snk_topology *topology, snk_topology_state *state_out);
+/*
+ * Gives the connection to the one master up (snk_redis_reconnect); in a cluster those to servers that did not answer when
+ * they were last asked for a sign of life (pulse.h).
+ */
 void snk_topology_reconnect(snk_topology *topology);
 
 /* The client of the one server, with SINGLE; else NULL. For sleeping on it (snk_redis_sleep). */

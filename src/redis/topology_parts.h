@@ -38,6 +38,7 @@ typedef struct snk_node {
     unsigned replicas;      /* that it should have, as far as is known */
     bool is_cut;            /* its connection was cut, and is not there again */
 
+    atomic_bool silent;       /* it is connected, and did not answer when it was last asked for a sign of life */
     _Atomic unsigned version; /* as snk_redis_server.version; 0: not known. For itself only */
     snk_commit commit;        /* those who commit there */
     atomic_bool probing;      /* `probe` is on its way */
@@ -55,6 +56,8 @@ static inline snk_node *snk_node_ref_locked(snk_node *node)
         node->references++;
     return node;
 }
+/* The server of that index with a reference, if something is known to live there; else NULL. */
+snk_node *snk_node_of_map(snk_topology *topology, size_t index);
 /* For SINGLE, before anybody else knows the topology; `address` NULL: the socket of the plan. */
 snk_node *snk_node_make_only(snk_topology *topology, const snk_redis_address *address, sneck_error *error);
 /* NULL is a no-op. */
