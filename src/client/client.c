@@ -85,6 +85,17 @@ static void on_news(void *context, const char *name, const snk_id *claim, const 
     }
 }
 
+static void on_doubt(void *context, const char *name, const snk_id *claim)
+{
+    sneck_client *client = context;
+    for (snk_entry *entry = snk_registry_next_named(&client->registry, name, NULL); entry != NULL;
+         entry = snk_registry_next_named(&client->registry, name, entry)) {
+        snk_turn turn;
+        snk_event event = { .kind = SNK_EVENT_DOUBT, .claim = *claim };
+        snk_turn_run(&turn, client, entry, &event);
+    }
+}
+
 static void on_link(void *context, bool is_up, const char *why)
 {
     snk_note note = {
@@ -126,6 +137,7 @@ static sneck_status open_store(sneck_client *client, const snk_url *url, sneck_e
         .lease_ns = client->settings.lease_ms * SNK_NS_PER_MS,
         .news = on_news,
         .news_context = client,
+        .doubt = on_doubt,
         .link = on_link,
         .link_context = client,
         .log = client->settings.log == NULL ? NULL : snk_log_store,

@@ -285,6 +285,14 @@ static void on_news(snk_step *step, const snk_id *claim, const snk_grant *grant)
         snk_seek_look(step, waiter);
 }
 
+/* Only an answer is loss. A renewal in flight brings one; another that follows it does no harm. */
+static void on_doubt(const snk_step *step, const snk_id *claim)
+{
+    snk_hold *hold = step->machine->hold;
+    if (hold != NULL && snk_id_equal(&hold->claim, claim))
+        hold->renewal.next_at_ns = step->now_ns;
+}
+
 static void on_timer(snk_step *step)
 {
     snk_machine *machine = step->machine;
@@ -380,6 +388,9 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         break;
     case SNK_EVENT_NEWS:
         on_news(&step, &event->claim, event->grant);
+        break;
+    case SNK_EVENT_DOUBT:
+        on_doubt(&step, &event->claim);
         break;
     case SNK_EVENT_TIMER:
         on_timer(&step);

@@ -138,14 +138,15 @@ typedef struct snk_machine {
 #define SNK_STATE_HANDOFFS_MASK UINT32_C(0xFFFF)
 
 typedef enum snk_event_kind {
-    SNK_EVENT_ASK,       /* waiter: somebody asks for the lock */
-    SNK_EVENT_RESUME,    /* waiter: its agent was woken; `news`: the store may have news about its claim; `grant` */
-    SNK_EVENT_GIVE_UP,   /* waiter, status: its agent stops waiting (SNECK_TIMEOUT or SNECK_CANCELED) */
-    SNK_EVENT_RELEASE,   /* owner: gives a level back; the result is in snk_actions.release */
-    SNK_EVENT_EXTEND,    /* owner, lease_ns: wants a longer lease; the result is in snk_actions.release */
-    SNK_EVENT_REPLY,     /* send, answer: the store answered, or will not */
-    SNK_EVENT_NEWS,      /* claim: the store says that it may have news; `grant` */
-    SNK_EVENT_TIMER,     /* timer_at_ns, or the deadline, has come */
+    SNK_EVENT_ASK,     /* waiter: somebody asks for the lock */
+    SNK_EVENT_RESUME,  /* waiter: its agent was woken; `news`: the store may have news about its claim; `grant` */
+    SNK_EVENT_GIVE_UP, /* waiter, status: its agent stops waiting (SNECK_TIMEOUT or SNECK_CANCELED) */
+    SNK_EVENT_RELEASE, /* owner: gives a level back; the result is in snk_actions.release */
+    SNK_EVENT_EXTEND,  /* owner, lease_ns: wants a longer lease; the result is in snk_actions.release */
+    SNK_EVENT_REPLY,   /* send, answer: the store answered, or will not */
+    SNK_EVENT_NEWS,    /* claim: the store says that it may have news; `grant` */
+    SNK_EVENT_DOUBT, /* claim: the store has reason to think that it is over; if it holds, it is asked about at once */
+    SNK_EVENT_TIMER, /* timer_at_ns, or the deadline, has come */
     SNK_EVENT_INTERRUPT, /* tag (NULL: all): wakes waiters so that they give up */
     SNK_EVENT_ABANDONED, /* who sends renewals and looks is gone: what it has not brought back counts as not answered */
     SNK_EVENT_REVOKE,    /* owner, token, cause: the watchdog ends this hold, if it still is there */

@@ -212,6 +212,8 @@ typedef struct snk_store_config {
     int64_t lease_ns; /* of locks that do not say otherwise; 0: the usual */
     snk_news_fn news;
     void *news_context;
+    /* A claim that holds a lock may be over. May be NULL. Called as `news`, with news_context: the claim is asked about. */
+    void (*doubt)(void *context, const char *name, const snk_id *claim);
     snk_link_fn link; /* may be NULL */
     void *link_context;
     void (*log)(void *context, sneck_log_level level, const char *text);

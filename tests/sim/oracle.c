@@ -393,6 +393,7 @@ static const char *const step_names[] = {
     [SNK_EVENT_EXTEND] = "step extend",
     [SNK_EVENT_REPLY] = "step reply",
     [SNK_EVENT_NEWS] = "step news",
+    [SNK_EVENT_DOUBT] = "step doubt",
     [SNK_EVENT_TIMER] = "step timer",
     [SNK_EVENT_INTERRUPT] = "step interrupt",
     [SNK_EVENT_ABANDONED] = "step abandoned",

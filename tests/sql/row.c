@@ -233,6 +233,32 @@ static void test_a_holder_whose_session_was_ended_is_told_and_harmless(void **st
     sneck_close(other);
 }
 
+/* The row is free in that moment, and somebody else may have it: the next heartbeat would be far too late. */
+static void test_the_end_of_a_session_is_told_at_once(void **state)
+{
+    sql_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = sql_bed_open(bed, "watchdog=off", 60000);
+    sneck_client *other = open_with(bed, 60000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    int fd = sneck_lost_fd(lock);
+    test_waiter self;
+    test_waiter_start(&self, test_mutex(other, "a", NULL), TEST_PATIENCE_MS);
+    sql_bed_await(bed, queue, 1);
+    sql_bed_await(bed, bed->server->row_sessions, 1);
+    int64_t ended_ms = test_now_ms();
+    bed->server->run(bed->bed, bed->server->end_row_sessions);
+    assert_true(test_readable(fd, TEST_PATIENCE_MS));
+    assert_in_range(test_now_ms() - ended_ms, 0, 1000); /* of heartbeats each 20 s */
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    test_waiter_join(&self);
+    sneck_lock_free(lock);
+    sneck_lock_free(self.lock);
+    sneck_close(client);
+    sneck_close(other);
+}
+
 static void test_a_crash_of_the_server_ends_every_hold(void **state)
 {
     sql_bed *bed = *state;
@@ -376,6 +402,7 @@ int main(void)
         TEST(test_a_killed_holder_is_replaced_at_once_and_its_token_is_kept),
         TEST(test_a_stopped_holder_loses_the_row_with_its_lease),
         TEST(test_a_holder_whose_session_was_ended_is_told_and_harmless),
+        TEST(test_the_end_of_a_session_is_told_at_once),
         TEST(test_a_crash_of_the_server_ends_every_hold),
         TEST(test_a_release_that_is_held_up_still_is_one),
         TEST(test_a_row_is_neither_shared_nor_counted),

@@ -182,6 +182,20 @@ static void test_a_clear_answer_is_loss_at_once(void **state)
     assert_int_equal(release(w, 1), SNECK_LOST);
 }
 
+static void test_doubt_is_no_loss_but_a_question(void **state)
+{
+    world *w = *state;
+    (void)acquired(w, 1);
+    w->now_ns += 1;
+    step(w, (snk_event){ .kind = SNK_EVENT_DOUBT, .claim = { .bytes = { 99 } } }); /* another claim */
+    assert_true(w->machine.timer_at_ns > w->now_ns);
+    step(w, (snk_event){ .kind = SNK_EVENT_DOUBT, .claim = w->machine.hold->claim });
+    assert_int_equal(snk_machine_levels(&w->machine, 1, w->now_ns), 1);
+    assert_true(w->machine.timer_at_ns <= w->now_ns);
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    (void)only_send(w, SNK_ASK_RENEW);
+}
+
 static void test_a_grant_that_comes_too_late_is_given_back(void **state)
 {
     world *w = *state;
@@ -572,6 +586,7 @@ int main(void)
         MACHINE_TEST(test_what_the_renewal_thread_never_brought_back_is_sent_again),
         MACHINE_TEST(test_a_look_that_was_never_brought_back_is_made_again),
         MACHINE_TEST(test_a_clear_answer_is_loss_at_once),
+        MACHINE_TEST(test_doubt_is_no_loss_but_a_question),
         MACHINE_TEST(test_a_grant_that_comes_too_late_is_given_back),
         MACHINE_TEST(test_the_next_thread_gets_the_lock_without_the_store),
         MACHINE_TEST(test_newcomers_barge_only_for_a_while),

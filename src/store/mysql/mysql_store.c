@@ -24,6 +24,7 @@ static void abandon(snk_store *base)
     snk_sql_ear_abandon(&store->ear);
     snk_my_pool_abandon(&store->pool);
     snk_my_pool_abandon(&store->row_pool);
+    snk_sql_rows_abandon(&store->rows);
     free(store);
 }
 
@@ -118,6 +119,7 @@ static sneck_status open_store(const snk_store_config *config, bool sets_up, snk
         limit_to_rows(store);
     if (status == SNECK_OK)
         status = open_pools(store, error);
+    snk_sql_rows_watch(&store->rows, config->doubt, config->news_context);
     if (status == SNECK_OK)
         status = snk_my_greet(store, sets_up, error);
     if (status != SNECK_OK) {

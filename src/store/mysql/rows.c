@@ -193,10 +193,23 @@ static void ask(snk_store *base, const snk_claim *claim, const snk_sql_row *row,
     snk_my_ask(snk_my_store_of(base), claim, row != NULL, answer);
 }
 
+static int socket_of(const snk_sql_row *row)
+{
+    const snk_my_conn *conn = row->conn;
+    return (int)mysql_get_socket(conn->my);
+}
+
+static bool is_alive(const snk_sql_row *row)
+{
+    return snk_my_conn_is_alive(row->conn);
+}
+
 const snk_sql_row_ops snk_my_row_ops = {
     .lock = lock,
     .beat = send_heartbeat,
     .release = release,
     .give = give,
+    .socket = socket_of,
+    .is_alive = is_alive,
     .ask = ask,
 };

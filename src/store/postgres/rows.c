@@ -151,10 +151,23 @@ static void ask(snk_store *base, const snk_claim *claim, const snk_sql_row *row,
     snk_pg_ask(snk_pg_store_of(base), claim, row == NULL ? NULL : row->mark, answer);
 }
 
+static int socket_of(const snk_sql_row *row)
+{
+    const snk_pg_conn *conn = row->conn;
+    return PQsocket(conn->pg);
+}
+
+static bool is_alive(const snk_sql_row *row)
+{
+    return snk_pg_conn_is_alive(row->conn);
+}
+
 const snk_sql_row_ops snk_pg_row_ops = {
     .lock = lock,
     .beat = send_heartbeat,
     .release = release,
     .give = give,
+    .socket = socket_of,
+    .is_alive = is_alive,
     .ask = ask,
 };

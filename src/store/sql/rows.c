@@ -31,6 +31,7 @@ bool snk_sql_rows_init(snk_sql_rows *rows, const snk_sql_row_ops *ops, snk_store
     rows->store = store;
     rows->prefix = prefix;
     rows->retry_ns = retry_ns;
+    snk_sql_vigil_init(&rows->vigil);
     for (size_t i = 0; i < SNK_SQL_ROW_BUCKETS; i++)
         snk_list_init(&rows->buckets[i]);
     return pthread_mutex_init(&rows->mutex, NULL) == 0 && pthread_cond_init(&rows->changed, NULL) == 0;
@@ -40,6 +41,7 @@ void snk_sql_rows_deinit(snk_sql_rows *rows)
 {
     if (rows->ops == NULL)
         return;
+    snk_sql_vigil_end(&rows->vigil);
     for (size_t i = 0; i < SNK_SQL_ROW_BUCKETS; i++) {
         snk_link *link = NULL;
         while ((link = snk_list_take_first(&rows->buckets[i])) != NULL) {
@@ -72,8 +74,10 @@ static snk_sql_row *use(snk_sql_rows *rows, const snk_claim *claim)
         (void)pthread_cond_wait(&rows->changed, &rows->mutex);
         found = find_locked(rows, &claim->send.claim, resource);
     }
-    if (found != NULL)
+    if (found != NULL) {
         found->is_used = true;
+        snk_sql_vigil_stop_locked(rows, found);
+    }
     (void)pthread_mutex_unlock(&rows->mutex);
     return found;
 }
@@ -86,6 +90,7 @@ static snk_sql_row *add(snk_sql_rows *rows, const snk_claim *claim)
         return NULL;
     row->claim = claim->send.claim;
     write_resource(rows, claim, row->resource);
+    (void)snk_copy_text(row->name, sizeof row->name, claim->name);
     row->is_used = true;
     (void)pthread_mutex_lock(&rows->mutex);
     snk_list_append(bucket_of(rows, &row->claim), &row->link);
@@ -98,6 +103,7 @@ static void put_back(snk_sql_rows *rows, snk_sql_row *row)
 {
     (void)pthread_mutex_lock(&rows->mutex);
     row->is_used = false;
+    snk_sql_vigil_begin_locked(rows, row);
     (void)pthread_cond_broadcast(&rows->changed);
     (void)pthread_mutex_unlock(&rows->mutex);
 }
