@@ -103,7 +103,8 @@ typedef enum sneck_event_kind {
     SNECK_EVENT_RELEASED,
     SNECK_EVENT_RENEWED,
     SNECK_EVENT_RENEWAL_FAILED,  /* one renewal failed; the hold lasts until its deadline, and it is tried again */
-    SNECK_EVENT_LOST,            /* the hold is over; `cause` and `message` say why */
+    SNECK_EVENT_LOST,            /* the hold is over; `cause` and `message` say why. After `released`: it had been over
+                                    before, as the store said to the release */
     SNECK_EVENT_AT_RISK,         /* held, but renewals fail or do not come: it may be lost soon */
     SNECK_EVENT_RECOVERED,       /* the watchdog has put something right: `message` says what; with a token: acquired
                                     again, and the owner's next acquire takes it over */
@@ -145,7 +146,8 @@ typedef struct sneck_event {
  * come one at a time and in order, and usually so do all of a client. But while a callback takes long (from some
  * milliseconds on), events of other locks do not wait for it: the function may then run on several threads at once, with
  * different locks. Up to 16 may take long at the same time; what comes then waits, and what does not fit into the queue
- * is counted and dropped, oldest first, but never a loss.
+ * is counted and dropped, oldest first, but never a loss. What happens all day (acquired, released, renewed) is told
+ * together when much of it comes, and then up to 20 ms after it happened; everything else at once.
  */
 typedef void (*sneck_event_fn)(void *context, const sneck_event *event);
 
@@ -743,9 +745,13 @@ typedef struct sneck_incident {
 
 /* A node of a quorum (redlock:), as this client knows it. */
 typedef struct sneck_node {
-    const char *name;  /* "host:port" */
-    const char *state; /* "counts"; "young": it was started or emptied lately, and its votes do not count yet; "away" */
-    const char *trouble;     /* why it is away; "" when it is not */
+    const char *name; /* "host:port" */
+    /*
+     * "counts"; "young": it was started or emptied lately, and its votes do not count yet; "refuses": other clients use it
+     * with another lease_max; "away"
+     */
+    const char *state;
+    const char *trouble;     /* why it is away, or what else is wrong with it; "" otherwise */
     bool holds;              /* it has the vote of the holder */
     int64_t latency_us;      /* of its answers, smoothed; -1: it never answered */
     int64_t clock_offset_us; /* of its clock from the middle one of all nodes' clocks; 0 when it is not known */

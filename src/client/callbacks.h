@@ -45,7 +45,7 @@ typedef struct snk_teller {
 
 /*
  * Waking a thread costs more than everything else about an event. So a leader that has just been busy naps for a moment
- * before it sleeps, and only what is urgent wakes it from that.
+ * before it sleeps, and only what is urgent wakes it from that, or that much waits.
  */
 typedef enum snk_sleep {
     SNK_SLEEP_NONE,

@@ -164,12 +164,12 @@ static sneck_client *new_client(void)
     snk_idpool_init(&client->ids);
     snk_registry_init(&client->registry);
     snk_renewer_init(&client->renewer);
+    snk_errands_init(&client->errands);
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
     snk_callbacks_init(&client->callbacks);
     snk_watch_init(&client->watch);
     snk_log_init(&client->log);
-    snk_waits_init(&client->waits);
     (void)pthread_mutex_init(&client->start_mutex, NULL);
     client->registry.engine = &client->engine;
     client->registry.renewals = &client->renewer.timers;
@@ -185,10 +185,10 @@ static void free_client(sneck_client *client)
     snk_events_deinit(client);
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
+    snk_errands_deinit(&client->errands);
     snk_renewer_deinit(&client->renewer);
     snk_log_deinit(&client->log);
     snk_metrics_deinit(&client->metrics);
-    snk_waits_deinit(&client->waits);
     snk_idpool_deinit(&client->ids);
     snk_forkmark_deinit(&client->fork);
     (void)pthread_mutex_destroy(&client->start_mutex);
@@ -218,18 +218,19 @@ sneck_status sneck_open(const char *url, const sneck_client_options *options, sn
     if (status != SNECK_OK)
         return status;
     sneck_client *client = new_client();
-    if (client == NULL)
-        status = snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for a client");
-    else
-        status = open_client(client, &parsed, options, error);
+    if (client == NULL) {
+        snk_url_deinit(&parsed);
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for a client");
+    }
+    status = open_client(client, &parsed, options, error);
     snk_url_deinit(&parsed);
     if (status != SNECK_OK) {
-        if (client != NULL) {
-            snk_callbacks_stop(client); /* what a store has to say about its failure is told */
-            free_client(client);
-        }
+        snk_callbacks_stop(client); /* what a store has to say about its failure is told */
+        free_client(client);
         return status;
     }
+    const char *words = strcmp(client->scheme, "memory") == 0 ? NULL : snk_settings_url(url);
+    snk_waits_join(&client->neighbour, client, words, client->settings.prefix);
     *client_out = client;
     return snk_ok(error);
 }
@@ -296,12 +297,14 @@ void sneck_close(sneck_client *client)
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     int64_t until_ns = snk_time_add(snk_now_ns(), SNK_CLOSE_WAIT_NS);
     atomic_store_explicit(&client->is_closed, true, memory_order_release);
+    snk_waits_leave(&client->neighbour);
     snk_registry_begin_close(&client->registry);
     close_machines(client, until_ns);
     snk_gate_close(&client->gate);
     (void)pthread_mutex_lock(&client->start_mutex);
     (void)pthread_mutex_unlock(&client->start_mutex);
     snk_watch_stop(client);
+    snk_errands_stop(client);
     snk_renewer_stop(client, until_ns);
     snk_keeper_stop(client);
     snk_callbacks_stop(client);

@@ -5,7 +5,9 @@
 #include "client/client.h"
 #include "client/thread.h"
 
-#define NAP_NS (2 * SNK_NS_PER_MS)
+/* A callback thread that runs takes the processor from somebody who waits awake for a store, or from the store. */
+#define NAP_NS (20 * SNK_NS_PER_MS)
+#define NAP_EVENTS_MAX (SNK_EVENTS_QUEUED_MAX / 2)
 
 static bool is_leader_in_callback_locked(const snk_callbacks *callbacks)
 {
@@ -23,7 +25,8 @@ void snk_callbacks_wake_locked(snk_callbacks *callbacks, const snk_lane *lane, b
 {
     if (snk_callbacks_is_busy_locked(callbacks, lane))
         return; /* who is in that callback will see to it */
-    if (callbacks->sleep == SNK_SLEEP_SOUND || (is_urgent && callbacks->sleep == SNK_SLEEP_NAP))
+    bool ends_nap = is_urgent || callbacks->events.count >= NAP_EVENTS_MAX;
+    if (callbacks->sleep == SNK_SLEEP_SOUND || (ends_nap && callbacks->sleep == SNK_SLEEP_NAP))
         (void)pthread_cond_signal(&callbacks->work);
     else if (is_leader_in_callback_locked(callbacks))
         call_standby_locked(callbacks);

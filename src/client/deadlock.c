@@ -11,12 +11,15 @@
 
 /* Longer cycles are left to the limits of the waits. */
 #define THREADS_MAX 32
+/* On one store. */
+#define CLIENTS_MAX 64
 
 /* A thread that waits, and how the search came to it. */
 typedef struct step {
     uint64_t owner;
     uint64_t number; /* of its wait */
     uint64_t asked;  /* of its request */
+    uint64_t place;  /* of its client */
     int from;        /* the step whose thread waits for this one; -1: the first */
     snk_id claim;    /* of the hold of this thread that is in the way of that one */
     bool shares;     /* it waits to share */
@@ -25,73 +28,40 @@ typedef struct step {
 } step;
 
 typedef struct search {
-    sneck_client *client;
     bool is_closed_by_queue; /* the last one waits for the first because that came before it */
     snk_id closing_claim;    /* otherwise: of the hold of the first that the last one waits for */
     int count;
     step steps[THREADS_MAX];
 } search;
 
-void snk_waits_init(snk_waits *waits)
-{
-    (void)pthread_mutex_init(&waits->mutex, NULL);
-    snk_list_init(&waits->list);
-    atomic_init(&waits->asks, 0);
-}
-
-void snk_waits_deinit(snk_waits *waits)
-{
-    (void)pthread_mutex_destroy(&waits->mutex);
-}
-
-uint64_t snk_waits_ask(snk_waits *waits)
-{
-    /* Relaxed: whoever knows that somebody's request has arrived has a higher number anyway. */
-    return atomic_fetch_add_explicit(&waits->asks, 1, memory_order_relaxed) + 1;
-}
-
-void snk_waits_begin(snk_waits *waits, snk_wait_record *record, uint64_t owner, snk_entry *entry, uint64_t asked)
-{
-    *record = (snk_wait_record){ .owner = owner, .entry = entry, .asked = asked };
-    (void)pthread_mutex_lock(&waits->mutex);
-    record->number = ++waits->count;
-    snk_list_append(&waits->list, &record->link);
-    (void)pthread_mutex_unlock(&waits->mutex);
-}
-
-void snk_waits_end(snk_waits *waits, snk_wait_record *record)
-{
-    (void)pthread_mutex_lock(&waits->mutex);
-    snk_list_remove(&record->link);
-    (void)pthread_mutex_unlock(&waits->mutex);
-}
-
 static void read_record(const snk_wait_record *record, step *found)
 {
     found->owner = record->owner;
     found->number = record->number;
     found->asked = record->asked;
+    found->place = record->place;
     found->shares = record->entry->key.mode == SNK_MODE_SHARED;
     found->is_before = false;
     (void)snk_copy_text(found->name, sizeof found->name, record->entry->name);
 }
 
-/* What a thread waits for; false when it does not wait. */
-static bool find_wait(snk_waits *waits, uint64_t owner, step *found)
+static bool read_if_its(void *context, const snk_wait_record *record)
 {
-    bool waiting = false;
-    (void)pthread_mutex_lock(&waits->mutex);
-    for (snk_link *link = snk_list_first(&waits->list); link != NULL && !waiting;
-         link = snk_list_next(&waits->list, link)) {
-        const snk_wait_record *record = SNK_CONTAINER(link, snk_wait_record, link);
-        if (record->owner != owner)
-            continue;
-        waiting = true;
+    step *found = context;
+    bool is_its = record->owner == found->owner;
+    if (is_its)
         read_record(record, found);
-    }
-    (void)pthread_mutex_unlock(&waits->mutex);
-    return waiting;
+    return is_its;
 }
+
+/* What a thread waits for; false when it does not wait. */
+static bool find_wait(uint64_t owner, step *found)
+{
+    found->owner = owner;
+    return snk_waits_visit(read_if_its, found);
+}
+
+/* ---- Who holds ---- */
 
 /* The thread whose hold of this entry is in the way of somebody who wants the name; 0: none. */
 static uint64_t holder_of(snk_entry *entry, bool shares, snk_id *claim_out)
@@ -109,6 +79,42 @@ static uint64_t holder_of(snk_entry *entry, bool shares, snk_id *claim_out)
     return (owner & SNK_OWNER_IS_HANDLE) != 0 ? 0 : owner;
 }
 
+/* A hold that is in the way of somebody who waits. */
+typedef struct obstacle {
+    uint64_t owner;
+    snk_id claim;
+} obstacle;
+
+typedef bool visit_fn(void *context, const obstacle *found);
+
+static bool visit_client(sneck_client *client, const step *waiting, visit_fn *visit, void *context)
+{
+    bool stops = false;
+    snk_entry *entry = snk_registry_next_named(&client->registry, waiting->name, NULL);
+    while (entry != NULL) {
+        obstacle found;
+        found.owner = stops ? 0 : holder_of(entry, waiting->shares, &found.claim);
+        stops = stops || (found.owner != 0 && visit(context, &found));
+        entry = snk_registry_next_named(&client->registry, waiting->name, entry);
+    }
+    return stops;
+}
+
+/* Calls `visit` for each hold of a thread that is in the way of this one, until it returns true; which is returned. */
+static bool visit_obstacles(const step *waiting, visit_fn *visit, void *context)
+{
+    sneck_client *clients[CLIENTS_MAX];
+    size_t count = snk_waits_clients(waiting->place, clients, CLIENTS_MAX);
+    bool stops = false;
+    for (size_t i = 0; i < count; i++) {
+        stops = stops || visit_client(clients[i], waiting, visit, context);
+        snk_client_unref(clients[i]);
+    }
+    return stops;
+}
+
+/* ---- The way round ---- */
+
 static bool is_known(const search *all, uint64_t owner)
 {
     for (int i = 0; i < all->count; i++)
@@ -117,59 +123,62 @@ static bool is_known(const search *all, uint64_t owner)
     return false;
 }
 
-/*
- * A thread that wants to read waits for the writers that came before it and wait themselves: they stop new readers. True
- * when one of them is the first.
- */
-static bool follow_queue(search *all, int from)
+/* A visit from one of the steps. */
+typedef struct visit_from {
+    search *all;
+    int from;
+} visit_from;
+
+/* The writer came before, and is waited for. True when it is the first. */
+static bool follow_writer(void *context, const snk_wait_record *record)
 {
-    snk_waits *waits = &all->client->waits;
-    const step *waiting = &all->steps[from];
-    bool is_closed = false;
-    (void)pthread_mutex_lock(&waits->mutex);
-    for (snk_link *link = snk_list_first(&waits->list); link != NULL && !is_closed;
-         link = snk_list_next(&waits->list, link)) {
-        const snk_wait_record *record = SNK_CONTAINER(link, snk_wait_record, link);
-        const snk_entry_key *key = &record->entry->key;
-        if (key->object != SNK_OBJECT_LOCK || key->mode != SNK_MODE_EXCLUSIVE || record->asked > waiting->asked ||
-            strcmp(record->entry->name, waiting->name) != 0)
-            continue;
-        is_closed = record->owner == all->steps[0].owner && from != 0;
-        if (is_closed || is_known(all, record->owner) || all->count == THREADS_MAX)
-            continue;
-        step *next = &all->steps[all->count++];
-        read_record(record, next);
-        next->from = from;
-        next->is_before = true;
-    }
-    (void)pthread_mutex_unlock(&waits->mutex);
-    return is_closed;
+    const visit_from *visit = context;
+    search *all = visit->all;
+    const step *waiting = &all->steps[visit->from];
+    const snk_entry_key *key = &record->entry->key;
+    if (key->object != SNK_OBJECT_LOCK || key->mode != SNK_MODE_EXCLUSIVE || record->asked > waiting->asked ||
+        record->place != waiting->place || strcmp(record->entry->name, waiting->name) != 0)
+        return false;
+    if (record->owner == all->steps[0].owner && visit->from != 0)
+        return true;
+    if (is_known(all, record->owner) || all->count == THREADS_MAX)
+        return false;
+    step *next = &all->steps[all->count++];
+    read_record(record, next);
+    next->from = visit->from;
+    next->is_before = true;
+    return false;
 }
 
-/* Adds the threads that step `from` waits for and that wait themselves. True when one of them is the first. */
+/* The holder may wait itself. True when it is the first. */
+static bool follow_holder(void *context, const obstacle *found)
+{
+    const visit_from *visit = context;
+    search *all = visit->all;
+    if (found->owner == all->steps[0].owner) {
+        all->closing_claim = found->claim;
+        return true;
+    }
+    step *next = &all->steps[all->count];
+    if (all->count < THREADS_MAX && !is_known(all, found->owner) && find_wait(found->owner, next)) {
+        next->from = visit->from;
+        next->claim = found->claim;
+        all->count++;
+    }
+    return false;
+}
+
+/*
+ * Adds the threads that step `from` waits for and that wait themselves. True when one of them is the first. A thread
+ * that wants to read also waits for the writers that came before it and wait themselves: they stop new readers.
+ */
 static bool follow(search *all, int from)
 {
-    snk_registry *registry = &all->client->registry;
+    visit_from visit = { .all = all, .from = from };
     const step *waiting = &all->steps[from];
-    for (snk_entry *entry = snk_registry_next_named(registry, waiting->name, NULL); entry != NULL;
-         entry = snk_registry_next_named(registry, waiting->name, entry)) {
-        snk_id claim;
-        uint64_t owner = holder_of(entry, waiting->shares, &claim);
-        if (owner == 0)
-            continue;
-        if (owner == all->steps[0].owner) {
-            all->closing_claim = claim;
-            snk_registry_unpin(registry, entry);
-            return true;
-        }
-        step *next = &all->steps[all->count];
-        if (all->count < THREADS_MAX && !is_known(all, owner) && find_wait(&all->client->waits, owner, next)) {
-            next->from = from;
-            next->claim = claim;
-            all->count++;
-        }
-    }
-    all->is_closed_by_queue = waiting->shares && follow_queue(all, from);
+    if (visit_obstacles(waiting, follow_holder, &visit))
+        return true;
+    all->is_closed_by_queue = waiting->shares && snk_waits_visit(follow_writer, &visit);
     return all->is_closed_by_queue;
 }
 
@@ -182,17 +191,16 @@ static int find_last(search *all)
     return -1;
 }
 
-static bool still_holds(search *all, const step *waiting, uint64_t owner, const snk_id *claim)
+static bool is_same(void *context, const obstacle *found)
 {
-    snk_registry *registry = &all->client->registry;
-    bool holds = false;
-    snk_entry *entry = snk_registry_next_named(registry, waiting->name, NULL);
-    while (entry != NULL) {
-        snk_id now;
-        holds = holds || (holder_of(entry, waiting->shares, &now) == owner && snk_id_equal(&now, claim));
-        entry = snk_registry_next_named(registry, waiting->name, entry);
-    }
-    return holds;
+    const obstacle *wanted = context;
+    return found->owner == wanted->owner && snk_id_equal(&found->claim, &wanted->claim);
+}
+
+static bool still_holds(const step *waiting, uint64_t owner, const snk_id *claim)
+{
+    obstacle wanted = { .owner = owner, .claim = *claim };
+    return visit_obstacles(waiting, is_same, &wanted);
 }
 
 /*
@@ -200,15 +208,15 @@ static bool still_holds(search *all, const step *waiting, uint64_t owner, const 
  * hold still the same one, then all of them were there between the two looks. Who came before somebody, and still waits,
  * is still before it.
  */
-static bool is_still_true(search *all, int last)
+static bool is_still_true(const search *all, int last)
 {
     uint64_t owner = all->steps[0].owner;
     const snk_id *claim = &all->closing_claim;
     bool by_hold = !all->is_closed_by_queue;
     for (int i = last; i >= 0; i = all->steps[i].from) {
         step now;
-        if (!find_wait(&all->client->waits, all->steps[i].owner, &now) || now.number != all->steps[i].number ||
-            (by_hold && !still_holds(all, &all->steps[i], owner, claim)))
+        if (!find_wait(all->steps[i].owner, &now) || now.number != all->steps[i].number ||
+            (by_hold && !still_holds(&all->steps[i], owner, claim)))
             return false;
         owner = all->steps[i].owner;
         claim = &all->steps[i].claim;
@@ -242,15 +250,14 @@ static void describe(const search *all, int last, sneck_error *error)
     (void)snk_fail(error, SNECK_DEADLOCK, 0, "%s", text);
 }
 
-bool snk_deadlock_find(sneck_client *client, const snk_wait_record *record, sneck_error *error)
+bool snk_deadlock_find(const snk_wait_record *record, sneck_error *error)
 {
     search *all = malloc(sizeof *all);
     if (all == NULL)
         return false; /* the wait has its limit */
-    all->client = client;
     all->is_closed_by_queue = false;
     all->count = 0;
-    bool found = find_wait(&client->waits, record->owner, &all->steps[0]);
+    bool found = find_wait(record->owner, &all->steps[0]);
     if (found) {
         all->steps[0].from = -1;
         all->count = 1;

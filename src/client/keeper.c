@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
+#include "base/limits.h"
 #include "client/async.h"
 #include "client/client.h"
 #include "client/perform.h"
@@ -74,16 +75,39 @@ static void look_at_clock(sneck_client *client, snk_entry *entry)
     snk_perform_chases(&turn);
 }
 
+/* The earliest timer of a deadline, if it fires until `until_ns`. False: there is none, or it will fire in this time again. */
+static bool serve_deadline(sneck_client *client, int64_t until_ns)
+{
+    snk_timer *timer = snk_timers_pop(&client->keeper.deadlines, until_ns, pin_entry);
+    if (timer == NULL)
+        return false;
+    snk_entry *entry = SNK_CONTAINER(timer, snk_entry, deadline);
+    look_at_clock(client, entry);
+    bool is_put_off = snk_timer_at_ns(timer) > until_ns;
+    snk_registry_unpin(&client->registry, entry);
+    return is_put_off;
+}
+
+/*
+ * Most deadlines were put off by renewals before their timers fire. Those that come soon are set right while the thread
+ * is awake; the first one that still stands ends that, and is served when its time comes.
+ */
+static void serve_deadlines(sneck_client *client, int64_t now_ns)
+{
+    if (snk_timers_next(&client->keeper.deadlines) > now_ns)
+        return;
+    while (snk_timers_next(&client->keeper.deadlines) <= now_ns)
+        (void)serve_deadline(client, now_ns);
+    while (serve_deadline(client, now_ns + SNK_GATHER_NS))
+        ;
+}
+
 static int64_t serve(sneck_client *client)
 {
     snk_keeper *keeper = &client->keeper;
     int64_t now_ns = snk_now_ns();
     snk_timer *timer = NULL;
-    while ((timer = snk_timers_pop(&keeper->deadlines, now_ns, pin_entry)) != NULL) {
-        snk_entry *entry = SNK_CONTAINER(timer, snk_entry, deadline);
-        look_at_clock(client, entry);
-        snk_registry_unpin(&client->registry, entry);
-    }
+    serve_deadlines(client, now_ns);
     while ((timer = snk_timers_pop(&keeper->timeouts, now_ns, pin_request)) != NULL) {
         sneck_request *request = SNK_CONTAINER(timer, sneck_request, timeout);
         snk_request_time_out(request);

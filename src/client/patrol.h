@@ -14,6 +14,7 @@ typedef struct snk_patrol snk_patrol;
 /* What a round found; the first of each kind names the check's result. */
 typedef struct snk_patrol_report {
     snk_finding owner;
+    snk_remedy remedy; /* for that one */
     uint64_t owner_count;
     uint64_t lost_count; /* claims that the store no longer had */
 } snk_patrol_report;
@@ -32,7 +33,13 @@ typedef struct snk_patrol_orders {
 /* One round. Under watch.mutex. */
 void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_report *report_out);
 
+typedef struct snk_burial {
+    uint64_t count;    /* locks that it held and that nobody knew of yet */
+    snk_remedy remedy; /* for the first of them */
+    bool is_done;      /* false: some is left, because it was too much at once; call it again in a while */
+} snk_burial;
+
 /* What an owner that ended has left in any lock is given back, or reported. Under watch.mutex. */
-void snk_patrol_bury(snk_patrol *patrol, uint64_t owner);
+snk_burial snk_patrol_bury(snk_patrol *patrol, uint64_t owner);
 
 #endif

@@ -24,11 +24,6 @@ void snk_timer_init(snk_timer *timer)
     timer->index = 0;
 }
 
-static int64_t time_of(const snk_timer *timer)
-{
-    return atomic_load_explicit(&timer->at_ns, memory_order_relaxed);
-}
-
 static void put_locked(snk_timers *timers, size_t index, snk_timer *timer)
 {
     timers->heap[index] = timer;
@@ -40,7 +35,7 @@ static void sift_up_locked(snk_timers *timers, size_t index)
     snk_timer *timer = timers->heap[index];
     while (index > 0) {
         size_t parent = (index - 1) / 2;
-        if (time_of(timers->heap[parent]) <= time_of(timer))
+        if (snk_timer_at_ns(timers->heap[parent]) <= snk_timer_at_ns(timer))
             break;
         put_locked(timers, index, timers->heap[parent]);
         index = parent;
@@ -55,9 +50,10 @@ static void sift_down_locked(snk_timers *timers, size_t index)
         size_t child = 2 * index + 1;
         if (child >= timers->count)
             break;
-        if (child + 1 < timers->count && time_of(timers->heap[child + 1]) < time_of(timers->heap[child]))
+        if (child + 1 < timers->count &&
+            snk_timer_at_ns(timers->heap[child + 1]) < snk_timer_at_ns(timers->heap[child]))
             child++;
-        if (time_of(timer) <= time_of(timers->heap[child]))
+        if (snk_timer_at_ns(timer) <= snk_timer_at_ns(timers->heap[child]))
             break;
         put_locked(timers, index, timers->heap[child]);
         index = child;
@@ -99,7 +95,7 @@ bool snk_timers_reserve(snk_timers *timers, size_t count)
 bool snk_timers_arm(snk_timers *timers, snk_timer *timer, int64_t at_ns)
 {
     (void)pthread_mutex_lock(&timers->mutex);
-    int64_t armed_ns = time_of(timer);
+    int64_t armed_ns = snk_timer_at_ns(timer);
     if (at_ns < armed_ns && (armed_ns != SNK_NEVER_NS || timers->count < timers->capacity)) {
         atomic_store_explicit(&timer->at_ns, at_ns, memory_order_relaxed);
         if (armed_ns == SNK_NEVER_NS)
@@ -114,7 +110,7 @@ bool snk_timers_arm(snk_timers *timers, snk_timer *timer, int64_t at_ns)
 snk_timer *snk_timers_pop(snk_timers *timers, int64_t now_ns, void (*pin)(snk_timer *timer))
 {
     (void)pthread_mutex_lock(&timers->mutex);
-    snk_timer *timer = timers->count > 0 && time_of(timers->heap[0]) <= now_ns ? timers->heap[0] : NULL;
+    snk_timer *timer = timers->count > 0 && snk_timer_at_ns(timers->heap[0]) <= now_ns ? timers->heap[0] : NULL;
     if (timer != NULL) {
         take_out_locked(timers, timer);
         pin(timer);
@@ -126,7 +122,7 @@ snk_timer *snk_timers_pop(snk_timers *timers, int64_t now_ns, void (*pin)(snk_ti
 int64_t snk_timers_next(snk_timers *timers)
 {
     (void)pthread_mutex_lock(&timers->mutex);
-    int64_t at_ns = timers->count > 0 ? time_of(timers->heap[0]) : SNK_NEVER_NS;
+    int64_t at_ns = timers->count > 0 ? snk_timer_at_ns(timers->heap[0]) : SNK_NEVER_NS;
     (void)pthread_mutex_unlock(&timers->mutex);
     return at_ns;
 }
@@ -135,7 +131,7 @@ bool snk_timers_remove(snk_timers *timers, snk_timer *timer, bool (*is_pinned)(s
 {
     (void)pthread_mutex_lock(&timers->mutex);
     bool pinned = is_pinned != NULL && is_pinned(timer);
-    if (!pinned && time_of(timer) != SNK_NEVER_NS)
+    if (!pinned && snk_timer_at_ns(timer) != SNK_NEVER_NS)
         take_out_locked(timers, timer);
     (void)pthread_mutex_unlock(&timers->mutex);
     return !pinned;

@@ -34,11 +34,17 @@ bool snk_timers_reserve(snk_timers *timers, size_t count);
 /* The timer fires at `at_ns` at the latest. True when it is the earliest now: whoever serves the heap must be told. */
 bool snk_timers_arm(snk_timers *timers, snk_timer *timer, int64_t at_ns);
 
-/* As above, without a lock where the timer fires early enough already. */
+/* When it fires; SNK_NEVER_NS: it is not armed. */
+static inline int64_t snk_timer_at_ns(const snk_timer *timer)
+{
+    return atomic_load_explicit(&timer->at_ns, memory_order_relaxed);
+}
+
+/* As snk_timers_arm, without a lock where the timer fires early enough already. */
 static inline bool snk_timers_arm_lazily(snk_timers *timers, snk_timer *timer, int64_t at_ns)
 {
     /* A timer that is taken out at this moment is armed again by its taker, which takes our caller's mutex after us. */
-    if (at_ns >= atomic_load_explicit(&timer->at_ns, memory_order_relaxed))
+    if (at_ns >= snk_timer_at_ns(timer))
         return false;
     return snk_timers_arm(timers, timer, at_ns);
 }

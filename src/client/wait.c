@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "client/agent.h"
+#include "client/deadlock.h"
 #include "client/perform.h"
 #include "client/probes.h"
 
@@ -60,7 +61,7 @@ static void sleep_until_called(wait *self)
 static void end_record(wait *self)
 {
     if (self->is_recorded)
-        snk_waits_end(&self->lock->client->waits, &self->record);
+        snk_waits_end(&self->record);
     self->is_recorded = false;
 }
 
@@ -179,7 +180,6 @@ static void tell_if_registered(wait *self)
 /* The thread is about to wait, and others may be waiting for it. True: for ever, so that it gives up. */
 static bool would_wait_for_ever(wait *self, sneck_error *deadlock)
 {
-    sneck_client *client = self->lock->client;
     snk_entry *entry = self->lock->entry;
     uint64_t owner = self->agent.waiter.owner;
     if (self->agent.waiter.once || (owner & SNK_OWNER_IS_HANDLE) != 0)
@@ -189,9 +189,15 @@ static bool would_wait_for_ever(wait *self, sneck_error *deadlock)
     (void)pthread_mutex_unlock(&entry->mutex);
     if (decided)
         return false;
-    snk_waits_begin(&client->waits, &self->record, owner, entry, self->asked);
+    self->record = (snk_wait_record){
+        .owner = owner,
+        .asked = self->asked,
+        .place = self->lock->client->neighbour.place,
+        .entry = entry,
+    };
+    snk_waits_begin(&self->record);
     self->is_recorded = true;
-    return snk_deadlock_find(client, &self->record, deadlock);
+    return snk_deadlock_find(&self->record, deadlock);
 }
 
 /* Gives up; should the lock have come meanwhile, there was no deadlock. */
@@ -217,7 +223,7 @@ static void give_up(wait *self, const sneck_error *deadlock)
 static void wait_until_decided(wait *self, snk_turn *turn)
 {
     self->until_ns = snk_wait_until_ns(self->asking->wait_ms);
-    self->asked = snk_waits_ask(&self->lock->client->waits);
+    self->asked = snk_waits_ask();
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &self->cancel_state);
     snk_perform(turn, NULL);
     sneck_error deadlock;

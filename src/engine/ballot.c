@@ -289,3 +289,12 @@ snk_verdict snk_ballot_answer(snk_ballot *ballot, uint32_t round, uint32_t node,
     ballot->verdict = judge(ballot, now_ns);
     return ballot->verdict;
 }
+
+snk_afterword snk_ballot_afterword(snk_vote_kind kind, bool sent_again)
+{
+    if (kind == SNK_VOTE_SILENT)
+        return SNK_AFTER_UNKNOWN;
+    if (kind == SNK_VOTE_LOW)
+        return SNK_AFTER_ADOPT;
+    return kind == SNK_VOTE_YES && sent_again && !SNK_BUGGY(122) ? SNK_AFTER_VOTED : SNK_AFTER_NOTHING;
+}

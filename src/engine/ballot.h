@@ -12,7 +12,8 @@
  *
  * However it ends, unless it is granted: the votes of the `touched` nodes are to be taken back, of the silent ones too.
  * A node that left something `unanswered` may vote yet, so the claim must be buried there (S4); also if that comes out
- * only after the verdict. A request behind one that is answered on the same connection needs no such care.
+ * only after the verdict. A request behind one that is answered on the same connection needs no such care;
+ * one that was sent again does (snk_ballot_afterword).
  */
 #ifndef SNK_ENGINE_BALLOT_H
 #define SNK_ENGINE_BALLOT_H
@@ -86,6 +87,20 @@ void snk_ballot_ask(snk_ballot *ballot, uint64_t token);
  * stays once it is not OPEN; only snk_ballot_ask takes it back after AGAIN.
  */
 snk_verdict snk_ballot_answer(snk_ballot *ballot, uint32_t round, uint32_t node, const snk_vote *vote, int64_t now_ns);
+
+/* What is to be done about an answer that comes when the try is over. */
+typedef enum snk_afterword {
+    SNK_AFTER_NOTHING, /* what was sent at the end has seen to it */
+    SNK_AFTER_ADOPT,   /* it may be given the claim, if that was granted */
+    SNK_AFTER_VOTED,   /* it has a vote: taken back, unless the claim holds by this try */
+    SNK_AFTER_UNKNOWN  /* it may vote at any time: the same, and buried */
+} snk_afterword;
+
+/*
+ * `sent_again`: the node had forgotten the script (which proves that it did not run), so the vote came behind whatever was
+ * sent meanwhile, what takes it back included.
+ */
+snk_afterword snk_ballot_afterword(snk_vote_kind kind, bool sent_again);
 
 /* Nodes that may have a vote of this try, or get one yet. */
 uint32_t snk_ballot_touched(const snk_ballot *ballot);

@@ -19,11 +19,15 @@ void snk_node_clock_heard(snk_node_clock *clock, int64_t time_us, int64_t sent_a
     clock->heard_at_ns = now_ns;
 }
 
-void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t now_ns)
+void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t after_ns,
+                            int64_t now_ns)
 {
     if (SNK_BUGGY(111))
         uptime_ns = SNK_NEVER_NS / 2;
-    clock->counts_from_ns = now_ns - uptime_ns + quorum->lease_max_ns + SNK_QUORUM_YOUNG_NS;
+    int64_t started_at_ns = now_ns - uptime_ns;
+    if (started_at_ns < after_ns && !SNK_BUGGY(111))
+        started_at_ns = after_ns;
+    clock->counts_from_ns = started_at_ns + quorum->lease_max_ns + SNK_QUORUM_YOUNG_NS;
 }
 
 int64_t snk_node_clock_us(const snk_node_clock *clock, int64_t now_ns)
@@ -132,6 +136,11 @@ snk_quorum_says snk_quorum_release(const snk_quorum *quorum, const snk_node_says
     if (open > 0 && answered + open >= majority)
         return SNK_QUORUM_OPEN;
     return n.of[SNK_NODE_SILENT] + open > 0 ? SNK_QUORUM_UNCERTAIN : SNK_QUORUM_FAILED;
+}
+
+bool snk_quorum_release_is_heard(snk_node_says says, bool refused)
+{
+    return says == SNK_NODE_YES || says == SNK_NODE_NO || (refused && SNK_BUGGY(123));
 }
 
 uint32_t snk_quorum_adopters(const snk_quorum *quorum, const snk_node_says says[])

@@ -57,8 +57,12 @@ void snk_node_clock_init(snk_node_clock *clock);
 /* The node has told its time, in an answer to a request that left at `sent_at_ns`. */
 void snk_node_clock_heard(snk_node_clock *clock, int64_t time_us, int64_t sent_at_ns, int64_t now_ns);
 
-/* The node, which answers on this connection, has told for how long it has been running. */
-void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t now_ns);
+/*
+ * The node, which answers on this connection, has told for how long it has been running. It says so by a clock that may
+ * have been set meanwhile; but it did not run yet when another run of it was last heard, at `after_ns` (0: none was).
+ */
+void snk_node_clock_started(snk_node_clock *clock, const snk_quorum *quorum, int64_t uptime_ns, int64_t after_ns,
+                            int64_t now_ns);
 
 /* What its clock shows now, carried on by ours. Only when it is known. */
 int64_t snk_node_clock_us(const snk_node_clock *clock, int64_t now_ns);
@@ -103,6 +107,12 @@ snk_quorum_says snk_quorum_renewal(const snk_quorum *quorum, const snk_node_says
  * had it. Else too few nodes have answered.
  */
 snk_quorum_says snk_quorum_release(const snk_quorum *quorum, const snk_node_says says[]);
+
+/*
+ * A node that was told a release need not be told again. `refused`: it answered, with an error (its data is being read,
+ * somebody's script runs, …), and changed nothing.
+ */
+bool snk_quorum_release_is_heard(snk_node_says says, bool refused);
 
 /*
  * After a renewal that was counted as YES: the nodes that do not have the claim and may be given it, as a set. (Never

@@ -25,6 +25,8 @@ sneck_status snk_redis_conn_open(const snk_redis_settings *settings, snk_redis_l
     conn->stop_fd = stop_fd;
     conn->undriven_at_ns = SNK_NEVER_NS;
     snk_list_init(&conn->queue);
+    conn->later_at_ns = SNK_NEVER_NS;
+    snk_list_init(&conn->later);
     snk_list_init(&conn->sleepers);
     snk_id seed;
     if (!snk_id_random(&seed))
@@ -45,14 +47,13 @@ sneck_status snk_redis_conn_open(const snk_redis_settings *settings, snk_redis_l
     return SNECK_OK;
 }
 
-static void arrive(snk_redis_conn *conn)
+void snk_redis_conn_arrive(snk_redis_conn *conn)
 {
     /* Relaxed: only counts. Whoever arrives does so before close is called. */
     atomic_fetch_add_explicit(&conn->users, 1, memory_order_relaxed);
 }
 
-/* The last thing a thread does with a connection, which may be freed right after. */
-static void leave(snk_redis_conn *conn)
+void snk_redis_conn_leave(snk_redis_conn *conn)
 {
     /* Release: pairs with the acquire in await_users. */
     if (atomic_fetch_sub_explicit(&conn->users, 1, memory_order_release) == (USERS_AWAITED | 1))
@@ -74,7 +75,7 @@ void snk_redis_conn_submit(snk_redis_conn *conn, snk_redis_call *const calls[], 
     snk_redis_finish_init(&finish);
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     int64_t now = snk_now_ns();
     pthread_mutex_lock(&conn->mutex);
     for (size_t i = 0; i < count; i++) {
@@ -86,7 +87,32 @@ void snk_redis_conn_submit(snk_redis_conn *conn, snk_redis_call *const calls[], 
         snk_redis_wake_thread_locked(conn);
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
+    pthread_setcancelstate(cancel_state, NULL);
+}
+
+void snk_redis_conn_submit_later(snk_redis_conn *conn, snk_redis_call *call, int64_t at_ns)
+{
+    snk_redis_finish finish;
+    snk_redis_finish_init(&finish);
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    snk_redis_conn_arrive(conn);
+    pthread_mutex_lock(&conn->mutex);
+    call->driver = NULL;
+    /* The thread sends it, so there must be one; it finds the call when the mutex is free. */
+    if (!conn->closing && snk_redis_wake_thread_locked(conn)) {
+        call->deadline_ns = at_ns;
+        call->link = (snk_link){ 0 };
+        snk_list_append(&conn->later, &call->link);
+        if (at_ns < conn->later_at_ns)
+            conn->later_at_ns = at_ns;
+    } else {
+        snk_redis_enter_locked(conn, call, snk_now_ns(), &finish);
+    }
+    pthread_mutex_unlock(&conn->mutex);
+    snk_redis_finish_run(conn, &finish);
+    snk_redis_conn_leave(conn);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
@@ -184,10 +210,10 @@ void snk_redis_conn_drive(snk_redis_conn *conn, snk_redis_call *const calls[], s
     assert(count > 0 && count <= SNK_REDIS_DRIVE_MAX);
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     drive_turn drive = { .driver = { .left = count }, .calls = calls, .count = count, .now = snk_now_ns() };
     drive_all(conn, &drive);
-    leave(conn);
+    snk_redis_conn_leave(conn);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
@@ -208,12 +234,12 @@ void snk_redis_conn_give_up(snk_redis_conn *conn)
     sneck_error why;
     snk_fail(&why, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the connection seems dead and is made anew",
              conn->settings->where);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     pthread_mutex_lock(&conn->mutex);
     snk_redis_break_locked(conn, &why, &finish);
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
 }
 
 void snk_redis_conn_begin_close(snk_redis_conn *conn)
@@ -222,18 +248,19 @@ void snk_redis_conn_begin_close(snk_redis_conn *conn)
     snk_redis_finish_init(&finish);
     sneck_error why;
     snk_fail(&why, SNECK_UNAVAILABLE, ECANCELED, "%s: the client is being closed", conn->settings->where);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     pthread_mutex_lock(&conn->mutex);
     if (!conn->closing) {
         conn->closing = true;
         snk_redis_break_locked(conn, &why, &finish);
         snk_redis_fail_queue_locked(conn, &why, &finish);
+        snk_redis_enter_later_locked(conn, SNK_NEVER_NS, &finish);
         if (conn->thread_started)
             snk_redis_wake_thread_locked(conn);
     }
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
 }
 
 void snk_redis_conn_close(snk_redis_conn *conn)
@@ -243,7 +270,7 @@ void snk_redis_conn_close(snk_redis_conn *conn)
     snk_redis_conn_begin_close(conn);
     snk_redis_thread_join(conn);
     await_users(conn);
-    assert(conn->head == conn->tail && snk_list_is_empty(&conn->queue));
+    assert(conn->head == conn->tail && snk_list_is_empty(&conn->queue) && snk_list_is_empty(&conn->later));
     snk_redis_parser_deinit(&conn->parser);
     snk_redis_wire_deinit(&conn->wire);
     pthread_mutex_destroy(&conn->mutex);

@@ -8,7 +8,8 @@
  *
  * A call goes to the server that serves its slot. It is sent again, perhaps elsewhere, only after an answer that proves
  * that it did not run (MOVED, ASK, TRYAGAIN, READONLY, …), or when no byte of it left; so whoever may not ask twice can
- * leave that to the topology. A call that was not answered is the caller's again: UNCERTAIN.
+ * leave that to the topology. A call that was not answered is the caller's again: UNCERTAIN. What comes of calls that are
+ * on their way to a server while another one takes its place is for each of them to say (snk_redis_late).
  *
  * Who serves what is found out by a thread of the topology's own (scout.c), one look at a time, when an answer or a cut
  * connection gives a reason, with pauses that grow and are jittered. Clients of servers are made when needed and closed
@@ -68,6 +69,12 @@ void snk_topology_drive(snk_topology *topology, snk_redis_call *const calls[], s
  */
 void snk_topology_send(snk_topology *topology, snk_redis_call *call);
 bool snk_topology_resend(snk_topology *topology, snk_redis_call *call);
+
+/*
+ * Whether it is known by now that other servers serve something than when the call, which is done, was sent: then what
+ * it did may be undone.
+ */
+bool snk_topology_has_changed_since(snk_topology *topology, const snk_redis_call *call);
 
 /* Names the server for a slot, for as long as it is; calls to one server may delay each other, others do not. */
 uint32_t snk_topology_part(snk_topology *topology, uint16_t slot);

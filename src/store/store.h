@@ -83,6 +83,7 @@ typedef struct snk_store_traits {
         lanes; /* so many calls are answered at the same time, while one call of many requests is not; 0: no more than 1 */
     const char *modes_hint; /* what to do for the others; NULL: use another store */
     bool keeps_versions;    /* it has `version` */
+    bool slow_looks; /* a renew of a claim that waits may take long: it is not sent together with those of holds */
 } snk_store_traits;
 
 /*

@@ -467,7 +467,8 @@ static void test_all_segments_are_one_lock(void **state)
 /* ---- Deadlocks ---- */
 
 typedef struct ring {
-    sneck_client *client;
+    sneck_client *own;  /* for the lock that it has */
+    sneck_client *next; /* for the one that it wants */
     int index;
     int count;
     pthread_barrier_t *all_hold;
@@ -481,8 +482,8 @@ static void *hold_one_and_want_the_next(void *argument)
     char next[16];
     (void)snprintf(own, sizeof own, "r%d", self->index);
     (void)snprintf(next, sizeof next, "r%d", (self->index + 1) % self->count);
-    sneck_lock *first = test_mutex(self->client, own, NULL);
-    sneck_lock *second = test_mutex(self->client, next, NULL);
+    sneck_lock *first = test_mutex(self->own, own, NULL);
+    sneck_lock *second = test_mutex(self->next, next, NULL);
     if (sneck_acquire(first, TEST_PATIENCE_MS, &self->result) == SNECK_OK) {
         (void)pthread_barrier_wait(self->all_hold);
         if (sneck_acquire(second, TEST_PATIENCE_MS, &self->result) == SNECK_OK)
@@ -494,14 +495,21 @@ static void *hold_one_and_want_the_next(void *argument)
     return NULL;
 }
 
-static void go_round(sneck_client *client, int count)
+/* Locks are taken through the one client and the other in turn, or all locks of a thread are. */
+static void go_round(sneck_client *const clients[2], bool by_lock, int count)
 {
     pthread_barrier_t all_hold;
     assert_int_equal(pthread_barrier_init(&all_hold, NULL, (unsigned)count), 0);
     pthread_t threads[8];
     ring each[8];
     for (int i = 0; i < count; i++) {
-        each[i] = (ring){ .client = client, .index = i, .count = count, .all_hold = &all_hold };
+        each[i] = (ring){
+            .own = clients[i % 2],
+            .next = clients[by_lock ? (i + 1) % count % 2 : i % 2],
+            .index = i,
+            .count = count,
+            .all_hold = &all_hold,
+        };
         assert_int_equal(pthread_create(&threads[i], NULL, hold_one_and_want_the_next, &each[i]), 0);
     }
     int deadlocks = 0;
@@ -521,10 +529,27 @@ static void go_round(sneck_client *client, int count)
 static void test_the_last_one_of_a_circle_is_told(void **state)
 {
     test_bed *bed = *state;
+    sneck_client *const clients[2] = { bed->client, bed->client };
     for (unsigned i = 0; i < test_scaled(100); i++)
-        go_round(bed->client, 2);
-    go_round(bed->client, 3);
-    go_round(bed->client, 8);
+        go_round(clients, false, 2);
+    go_round(clients, false, 3);
+    go_round(clients, false, 8);
+}
+
+static void test_a_circle_through_two_clients_is_told(void **state)
+{
+    test_bed *bed = *state;
+    sneck_client *const clients[2] = { bed->client, test_open(bed, NULL) };
+    bool is_one_store = strcmp(bed->url, "memory:") != 0;
+    for (unsigned i = 0; i < test_scaled(100); i++) {
+        go_round(clients, true, 2);
+        if (is_one_store)
+            go_round(clients, false, 2);
+    }
+    go_round(clients, true, 8);
+    if (is_one_store)
+        go_round(clients, false, 8);
+    sneck_close(clients[1]);
 }
 
 static void test_a_queue_is_no_circle(void **state)
@@ -535,7 +560,7 @@ static void test_a_queue_is_no_circle(void **state)
     EXPECT(SNECK_OK, sneck_acquire(a, 0, &error));
     pthread_barrier_t all_hold;
     assert_int_equal(pthread_barrier_init(&all_hold, NULL, 1), 0);
-    ring waiter = { .client = bed->client, .index = 7, .count = 8, .all_hold = &all_hold };
+    ring waiter = { .own = bed->client, .next = bed->client, .index = 7, .count = 8, .all_hold = &all_hold };
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, hold_one_and_want_the_next, &waiter), 0);
     test_await_waiting(bed->client, "r0", 1);
@@ -567,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_a_key_has_its_segment),
         cmocka_unit_test(test_all_segments_are_one_lock),
         cmocka_unit_test(test_the_last_one_of_a_circle_is_told),
+        cmocka_unit_test(test_a_circle_through_two_clients_is_told),
         cmocka_unit_test(test_a_queue_is_no_circle),
     };
     return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);

@@ -238,7 +238,7 @@ static void test_the_place_of_one_that_leaves_passes_to_the_next(void **state)
 typedef struct crowd {
     sneck_client *clients[2];
     unsigned rounds;
-    bool mixes_fair;
+    unsigned fair_each; /* one thread of so many asks for its turn; 0: none */
     unsigned long counter;
     uint64_t token;
     atomic_uint failures;
@@ -246,12 +246,17 @@ typedef struct crowd {
     atomic_uint number;
 } crowd;
 
+static bool is_fair(const crowd *self, unsigned number)
+{
+    return self->fair_each > 0 && number % self->fair_each == 0;
+}
+
 static void *count_up(void *argument)
 {
     crowd *self = argument;
     unsigned number = atomic_fetch_add(&self->number, 1);
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
-    options.fair = self->mixes_fair && number % 2 == 0;
+    options.fair = is_fair(self, number);
     sneck_lock *lock = NULL;
     if (sneck_mutex(self->clients[number % 2], "counter", &options, &lock, NULL) != SNECK_OK) {
         atomic_fetch_add(&self->failures, 1);
@@ -296,7 +301,9 @@ static void test_8_threads_count_exactly_and_tokens_rise(void **state)
 static void test_fair_and_barging_threads_count_exactly_together(void **state)
 {
     test_bed *bed = *state;
-    crowd self = { .clients = { bed->client, bed->client }, .rounds = test_scaled(2000), .mixes_fair = bed->is_fair };
+    crowd self = { .clients = { bed->client, bed->client },
+                   .rounds = test_scaled(2000),
+                   .fair_each = bed->is_fair ? 2 : 0 };
     count_with_8_threads(&self);
 }
 
@@ -310,6 +317,31 @@ static void test_threads_of_two_clients_count_exactly(void **state)
     sneck_close(self.clients[1]);
 }
 
+/* All of them wait before the first one is served. */
+static void test_500_threads_wait_for_one_lock_and_all_are_served(void **state)
+{
+    enum {
+        THREADS = 500
+    };
+    test_bed *bed = *state;
+    sneck_error error;
+    crowd self = { .clients = { bed->client, bed->client }, .rounds = 1, .fair_each = bed->is_fair ? 1 : 0 };
+    sneck_lock *holder = test_handle(bed->client, "counter");
+    EXPECT(SNECK_OK, sneck_acquire(holder, 0, &error));
+    pthread_t threads[THREADS];
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, count_up, &self), 0);
+    test_await_waiting(bed->client, "counter", THREADS);
+    EXPECT(SNECK_OK, sneck_release(holder, &error));
+    for (unsigned i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(atomic_load(&self.failures), 0);
+    assert_int_equal(self.counter, THREADS);
+    assert_false(test_is_held_in_store(bed->client, "counter"));
+    assert_int_equal(test_queue_in_store(bed->client, "counter"), 0);
+    sneck_lock_free(holder);
+}
+
 /* ---- Giving up all the time ---- */
 
 static void *try_for_a_while(void *argument)
@@ -317,7 +349,7 @@ static void *try_for_a_while(void *argument)
     crowd *self = argument;
     unsigned number = atomic_fetch_add(&self->number, 1);
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
-    options.fair = self->mixes_fair && number % 3 == 0;
+    options.fair = is_fair(self, number);
     sneck_lock *lock = NULL;
     if (sneck_mutex(self->clients[0], "counter", &options, &lock, NULL) != SNECK_OK) {
         atomic_fetch_add(&self->failures, 1);
@@ -343,7 +375,7 @@ static void *try_for_a_while(void *argument)
 static void test_waits_that_end_early_leave_the_lock_free(void **state)
 {
     test_bed *bed = *state;
-    crowd self = { .clients = { bed->client }, .rounds = test_scaled(5000), .mixes_fair = bed->is_fair };
+    crowd self = { .clients = { bed->client }, .rounds = test_scaled(5000), .fair_each = bed->is_fair ? 3 : 0 };
     pthread_t threads[8];
     for (unsigned i = 0; i < 8; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, try_for_a_while, &self), 0);
@@ -373,6 +405,7 @@ int main(void)
         cmocka_unit_test(test_8_threads_count_exactly_and_tokens_rise),
         cmocka_unit_test(test_fair_and_barging_threads_count_exactly_together),
         cmocka_unit_test(test_threads_of_two_clients_count_exactly),
+        cmocka_unit_test(test_500_threads_wait_for_one_lock_and_all_are_served),
         cmocka_unit_test(test_waits_that_end_early_leave_the_lock_free),
     };
     return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);

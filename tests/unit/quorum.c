@@ -49,12 +49,26 @@ static void test_a_node_counts_when_it_has_run_longer_than_any_lease(void **stat
     snk_node_clock clock;
     snk_node_clock_init(&clock);
     assert_false(snk_node_clock_counts(&clock, 1000 * S)); /* nobody knows since when it runs */
-    snk_node_clock_started(&clock, &five, 60 * S, 100 * S);
+    snk_node_clock_started(&clock, &five, 60 * S, 0, 100 * S);
     assert_false(snk_node_clock_counts(&clock, 101 * S - 1));
     assert_true(snk_node_clock_counts(&clock, 101 * S));
-    snk_node_clock_started(&clock, &five, 0, 200 * S); /* it was restarted */
+    snk_node_clock_started(&clock, &five, 0, 0, 200 * S); /* it was restarted */
     assert_false(snk_node_clock_counts(&clock, 261 * S - 1));
     assert_true(snk_node_clock_counts(&clock, 261 * S));
+}
+
+/* A server says for how long it has been running by a clock that can be set. */
+static void test_a_run_cannot_have_begun_before_its_predecessor_was_heard(void **state)
+{
+    (void)state;
+    snk_node_clock clock;
+    snk_node_clock_init(&clock);
+    snk_node_clock_started(&clock, &five, 3600 * S, 150 * S, 200 * S);
+    assert_false(snk_node_clock_counts(&clock, 211 * S - 1));
+    assert_true(snk_node_clock_counts(&clock, 211 * S));
+    snk_node_clock_started(&clock, &five, 20 * S, 150 * S, 200 * S); /* that may well be */
+    assert_false(snk_node_clock_counts(&clock, 241 * S - 1));
+    assert_true(snk_node_clock_counts(&clock, 241 * S));
 }
 
 /* ---- Tokens ---- */
@@ -205,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_a_clock_is_carried_on_by_ours),
         cmocka_unit_test(test_a_round_trip_is_smoothed),
         cmocka_unit_test(test_a_node_counts_when_it_has_run_longer_than_any_lease),
+        cmocka_unit_test(test_a_run_cannot_have_begun_before_its_predecessor_was_heard),
         cmocka_unit_test(test_a_token_lies_above_the_highest_clock),
         cmocka_unit_test(test_the_lead_lies_above_the_round_trip),
         cmocka_unit_test(test_a_token_lies_above_those_that_are_taken),

@@ -62,3 +62,9 @@ void snk_errand_repeat(snk_errand *errand)
     snk_redis_call_reset(&errand->call);
     snk_errands_submit(&errand, 1);
 }
+
+void snk_errand_repeat_later(snk_errand *errand, int64_t at_ns)
+{
+    snk_redis_call_reset(&errand->call);
+    snk_redis_submit_later(errand->node->redis, &errand->call, at_ns);
+}

@@ -22,7 +22,8 @@ void snk_errand_init(snk_errand *errand, snk_quorum_node *node, snk_node_script 
 /* Sends errands, all of the same node, which have been formatted. */
 void snk_errands_submit(snk_errand *const errands[], size_t count);
 
-/* The same errand once more. */
+/* The same errand once more; at once, or later. */
 void snk_errand_repeat(snk_errand *errand);
+void snk_errand_repeat_later(snk_errand *errand, int64_t at_ns);
 
 #endif

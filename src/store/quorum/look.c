@@ -87,7 +87,7 @@ static sneck_status break_claim(snk_quorum_store *store, const char *name, const
         .kind = "broken",
         .reason = text,
     };
-    snk_operation *operation = snk_question_release_begin(store, &terms, 0, 0, error);
+    snk_operation *operation = snk_question_release_begin(store, &terms, sight->holders | sight->silent, 0, error);
     if (operation == NULL)
         return error == NULL ? SNECK_NO_MEMORY : error->status;
     snk_operations_ask(store, &operation, 1);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/futex.h"
 
@@ -36,6 +37,8 @@ snk_operation *snk_operation_new(snk_quorum_store *store, snk_operation_kind kin
     operation->is_over = false;
     operation->open = 0;
     operation->other_lease_max_ms = 0;
+    operation->agree = 0;
+    operation->differ = 0;
     operation->awaiter = NULL;
     operation->round_count = 0;
     (void)snk_ok(&operation->trouble);
@@ -89,6 +92,18 @@ static void await(snk_awaiter *awaiter)
         (void)snk_futex_wait_any(&(snk_futex_word){ .word = &awaiter->left, .expected = left }, 1, SNK_NEVER_NS);
 }
 
+void snk_operation_await_rest(snk_operation *operation, int64_t until_ns)
+{
+    uint32_t settled = 0;
+    while ((settled = atomic_load_explicit(&operation->settled, memory_order_acquire)) <
+           operation->store->quorum.nodes) {
+        int64_t left_ns = until_ns - snk_now_ns();
+        if (left_ns <= 0)
+            return;
+        (void)snk_futex_wait_any(&(snk_futex_word){ .word = &operation->settled, .expected = settled }, 1, left_ns);
+    }
+}
+
 static bool is_question(const snk_operation *operation)
 {
     return operation->kind != SNK_OPERATION_BALLOT;
@@ -110,6 +125,10 @@ static void settle(snk_operation *operation, snk_request *request)
     (void)pthread_mutex_unlock(&operation->mutex);
     if (awaiter != NULL)
         tell(awaiter);
+    if (operation->kind == SNK_OPERATION_MEET) {
+        (void)atomic_fetch_add_explicit(&operation->settled, 1, memory_order_release);
+        snk_futex_wake(&operation->settled, INT_MAX, false);
+    }
     if (is_question(operation))
         snk_question_settled(operation, request, is_last);
     else
@@ -199,20 +218,62 @@ static void begin_round(snk_operation *operation, snk_awaiter *awaiter)
     (void)pthread_mutex_unlock(&operation->mutex);
 }
 
+/* Nodes that are asked; those in `skipped` are not. */
+typedef struct audience {
+    uint32_t skipped;
+    size_t count;
+    snk_redis *servers[SNK_QUORUM_NODES_MAX];
+} audience;
+
+_Static_assert(SNK_QUORUM_NODES_MAX <= SNK_REDIS_ATTEND_MAX, "one thread can hear all nodes");
+
+static audience choose_nodes(snk_quorum_store *store)
+{
+    audience asked = { .count = 0 };
+    for (uint32_t i = 0; i < store->quorum.nodes; i++) {
+        if (snk_quorum_node_is_askable(&store->nodes[i]))
+            asked.servers[asked.count++] = store->nodes[i].redis;
+        else
+            asked.skipped |= UINT32_C(1) << i;
+    }
+    return asked;
+}
+
+/* Who is not needed for the decision may be heard later. */
+static void allow_patience(const snk_quorum_store *store, snk_operation *const operations[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < store->quorum.nodes; j++)
+            last_request(operations[i], j)->errand.call.patient = true;
+}
+
+/* Until then the thread that asks hears the nodes itself; what is not answered by then others give up. */
+static int64_t heard_until_ns(snk_operation *const operations[], size_t count)
+{
+    int64_t shortest_ns = operations[0]->timeout_ns;
+    for (size_t i = 1; i < count; i++)
+        if (operations[i]->timeout_ns < shortest_ns)
+            shortest_ns = operations[i]->timeout_ns;
+    return snk_time_add(snk_now_ns(), shortest_ns);
+}
+
 void snk_operations_ask(snk_quorum_store *store, snk_operation *const operations[], size_t count)
 {
     snk_awaiter awaiter = { .left = (uint32_t)count };
-    uint32_t skipped = 0;
     for (size_t i = 0; i < count; i++)
         begin_round(operations[i], &awaiter);
-    for (uint32_t i = 0; i < store->quorum.nodes; i++) {
-        if (snk_quorum_node_is_askable(&store->nodes[i]))
-            ask_node(&store->nodes[i], operations, count);
-        else
-            skipped |= UINT32_C(1) << i;
-    }
+    audience asked = choose_nodes(store);
+    int64_t until_ns = heard_until_ns(operations, count);
+    bool attends = asked.count > 0 && snk_redis_attend(asked.servers, asked.count);
+    if (attends)
+        allow_patience(store, operations, count);
     for (uint32_t i = 0; i < store->quorum.nodes; i++)
-        if ((skipped >> i & 1) != 0)
+        if ((asked.skipped >> i & 1) == 0)
+            ask_node(&store->nodes[i], operations, count);
+    for (uint32_t i = 0; i < store->quorum.nodes; i++)
+        if ((asked.skipped >> i & 1) != 0)
             skip_node(&store->nodes[i], operations, count);
+    if (attends)
+        snk_redis_receive(asked.servers, asked.count, &awaiter.left, until_ns);
     await(&awaiter);
 }

@@ -22,8 +22,8 @@ typedef struct snk_request {
     snk_errand errand;
     snk_operation *operation; /* a reference */
     uint32_t round;
-    bool is_silent; /* it is settled, and nobody knows whether it was executed, or will be */
-    bool is_low;    /* a ballot that came too late for its token */
+    snk_vote_kind vote; /* BALLOT: what it was settled with */
+    snk_node_says says; /* the others */
 } snk_request;
 
 typedef enum snk_operation_kind {
@@ -31,6 +31,7 @@ typedef enum snk_operation_kind {
     SNK_OPERATION_RENEWAL,
     SNK_OPERATION_RELEASE,
     SNK_OPERATION_HELLO, /* decided when a majority has answered */
+    SNK_OPERATION_MEET,  /* a first HELLO: decided when a majority agrees with us, or cannot, or all have answered */
     SNK_OPERATION_LOOK   /* decided when all have, as far as they do */
 } snk_operation_kind;
 
@@ -39,11 +40,12 @@ struct snk_operation {
     _Atomic uint32_t references; /* of whoever waits, and of each request on its way */
     snk_operation_kind kind;
     snk_node_script script;
-    uint32_t attempt;    /* BALLOT, RENEWAL: which try of the claim */
-    snk_send send;       /* the engine's request */
-    int64_t timeout_ns;  /* of each request */
-    uint32_t touched;    /* RELEASE: nodes that may have the claim */
-    uint32_t unanswered; /* RELEASE: those of them that may get it yet */
+    uint32_t attempt;         /* BALLOT, RENEWAL: which try of the claim */
+    snk_send send;            /* the engine's request */
+    int64_t timeout_ns;       /* of each request */
+    uint32_t touched;         /* RELEASE: nodes that may have the claim */
+    uint32_t unanswered;      /* RELEASE: those of them that may get it yet */
+    _Atomic uint32_t settled; /* MEET: requests so far */
 
     pthread_mutex_t mutex;
     /* Under mutex: */
@@ -54,6 +56,8 @@ struct snk_operation {
     uint32_t open;                              /* requests that are not settled */
     sneck_error trouble;                        /* the worst that a node said; SNECK_OK: nothing */
     int64_t other_lease_max_ms;                 /* that a node insists on; 0: none does */
+    uint32_t agree;                             /* HELLO: nodes that are used with our longest lease */
+    uint32_t differ;                            /* HELLO: those that are used with another one */
     snk_awaiter *awaiter;                       /* borrowed until it is told */
     snk_request *rounds[SNK_BALLOT_ROUNDS_MAX]; /* owned; an array of all nodes each */
     uint32_t round_count;
@@ -73,6 +77,9 @@ sneck_status snk_operation_prepare_node(snk_operation *operation, uint32_t node,
 
 /* Sends the last round of each of them to all nodes, and waits until each is decided. */
 void snk_operations_ask(snk_quorum_store *store, snk_operation *const operations[], size_t count);
+
+/* Waits, after a MEET was decided, until its other nodes have answered too, or that time has come. */
+void snk_operation_await_rest(snk_operation *operation, int64_t until_ns);
 
 /* The call of a node in the last round. Only once that is settled: of a LOOK that was decided. */
 static inline const snk_redis_call *snk_operation_call(const snk_operation *operation, uint32_t node)

@@ -21,6 +21,11 @@ static bool is_decided_locked(const snk_operation *operation)
         for (uint32_t i = 0; i < quorum->nodes; i++)
             count += operation->says[i] == SNK_NODE_YES;
         return count >= snk_quorum_majority(quorum) || operation->open == 0;
+    case SNK_OPERATION_MEET:
+        if ((uint32_t)__builtin_popcount(operation->agree) >= snk_quorum_majority(quorum) ||
+            (uint32_t)__builtin_popcount(operation->differ) >= snk_quorum_blocking(quorum))
+            return true;
+        break;
     case SNK_OPERATION_LOOK:
     case SNK_OPERATION_BALLOT:
         break;
@@ -38,7 +43,12 @@ static void read_hello_locked(snk_operation *operation, const snk_redis_call *ca
     int64_t wait_ns = 0;
     snk_quorum_node_heard(node, call, time_us);
     (void)snk_quorum_node_counts(node, call, &wait_ns);
-    if (lease_max_ms * SNK_NS_PER_MS != store->quorum.lease_max_ns)
+    if (lease_max_ms == 0)
+        return; /* nobody has used it yet */
+    bool agrees = snk_quorum_node_agrees(node, lease_max_ms);
+    operation->agree |= (uint32_t)agrees << node->index;
+    operation->differ |= (uint32_t)!agrees << node->index;
+    if (!agrees && !operation->is_over)
         operation->other_lease_max_ms = lease_max_ms;
     if (used_ns < store->quorum.lease_max_ns + SNK_QUORUM_YOUNG_NS)
         snk_quorum_node_is_young(node, store->quorum.lease_max_ns + SNK_QUORUM_YOUNG_NS - used_ns);
@@ -54,7 +64,7 @@ bool snk_question_settle_locked(snk_operation *operation, snk_request *request)
     if (snk_node_result(call, node->where, &uncertain, &error) != SNECK_OK) {
         says = uncertain ? SNK_NODE_SILENT : SNK_NODE_FAILED;
         snk_operation_trouble_locked(operation, &error);
-    } else if (operation->kind == SNK_OPERATION_HELLO) {
+    } else if (operation->kind == SNK_OPERATION_HELLO || operation->kind == SNK_OPERATION_MEET) {
         read_hello_locked(operation, call, node);
     } else if (operation->kind == SNK_OPERATION_LOOK) {
         int64_t wait_ns = 0;
@@ -63,7 +73,7 @@ bool snk_question_settle_locked(snk_operation *operation, snk_request *request)
     } else {
         says = snk_node_number(call->reply, 0) == 1 ? SNK_NODE_YES : SNK_NODE_NO;
     }
-    request->is_silent = says == SNK_NODE_SILENT;
+    request->says = says;
     operation->says[node->index] = says;
     return is_decided_locked(operation);
 }
@@ -223,7 +233,7 @@ snk_quorum_says snk_question_release_end(snk_operation *operation, sneck_error *
     return result;
 }
 
-/* A node that did not answer a release is told again, whoever has heard what meanwhile. */
+/* A node that did not answer a release, or refused it, is told again, whoever has heard what meanwhile. */
 static void tell_again(snk_operation *operation, const snk_request *request)
 {
     uint32_t node = request->errand.node->index;
@@ -237,8 +247,8 @@ static void tell_again(snk_operation *operation, const snk_request *request)
 
 void snk_question_settled(snk_operation *operation, const snk_request *request, bool is_last)
 {
-    bool failed = request->errand.call.outcome != SNK_REDIS_REPLY || request->is_silent;
-    if (operation->kind == SNK_OPERATION_RELEASE && failed)
+    bool answered = request->errand.call.outcome == SNK_REDIS_REPLY;
+    if (operation->kind == SNK_OPERATION_RELEASE && !snk_quorum_release_is_heard(request->says, answered))
         tell_again(operation, request);
     if (operation->kind == SNK_OPERATION_RENEWAL && is_last)
         spread(operation);

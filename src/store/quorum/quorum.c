@@ -12,6 +12,8 @@
 #include "store/quorum/operation.h"
 #include "store/redis/entries.h"
 
+/* How much longer opening waits for those who are not among the first majority to answer. */
+#define MEET_NS (50 * SNK_NS_PER_MS)
 /* How long closing waits for nodes that have not answered yet. */
 #define CLOSE_NS (500 * SNK_NS_PER_MS)
 
@@ -153,7 +155,10 @@ static sneck_status open_nodes(snk_quorum_store *store, const snk_url *url, snec
     return status;
 }
 
-/* Two names of one server would be two votes of it. */
+/*
+ * Two names of one server would be two votes of it. That is no danger to exclusion (it votes for one claim at a time, by
+ * whichever name), but when it dies two votes are gone. One that is found out later is shown and logged (node.c).
+ */
 static sneck_status check_independence(snk_quorum_store *store, sneck_error *error)
 {
     snk_redis_run runs[SNK_QUORUM_NODES_MAX];
@@ -175,7 +180,8 @@ static sneck_status judge_hello(snk_quorum_store *store, const snk_operation *he
     uint32_t there = 0;
     for (uint32_t i = 0; i < store->quorum.nodes; i++)
         there += hello->says[i] == SNK_NODE_YES;
-    if (hello->other_lease_max_ms != 0)
+    /* Of nodes that do not agree among each other the more are right; the others are of no use until they are mended. */
+    if (hello->differ != 0 && __builtin_popcount(hello->differ) >= __builtin_popcount(hello->agree))
         return snk_fail(error, SNECK_INVALID, 0,
                         "the nodes are used with lease_max=%lldms, and this URL says %sms: all clients must agree",
                         (long long)hello->other_lease_max_ms, store->lease_max);
@@ -188,14 +194,21 @@ static sneck_status judge_hello(snk_quorum_store *store, const snk_operation *he
                     there, store->quorum.nodes, trouble->message);
 }
 
-/* So that wrong addresses and passwords are said when the store is opened; and the clocks of the nodes are known. */
-static sneck_status greet(snk_quorum_store *store, sneck_error *error)
+/*
+ * So that wrong addresses and passwords are said when the store is opened; and the clocks of the nodes are known. Only a
+ * client that agrees with the nodes about the longest lease says it to those that do not know it yet.
+ */
+static sneck_status greet(snk_quorum_store *store, bool first, bool *is_used_out, sneck_error *error)
 {
-    snk_operation *hello = snk_quorum_hello(store, SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns, error);
+    int64_t begin_ns = snk_now_ns();
+    snk_operation *hello = snk_quorum_hello(store, first, SNK_QUORUM_CONNECT_FACTOR * store->options.timeout_ns, error);
     if (hello == NULL)
         return error->status;
+    if (first)
+        snk_operation_await_rest(hello, snk_now_ns() + (snk_now_ns() - begin_ns) + MEET_NS);
     (void)pthread_mutex_lock(&hello->mutex);
     sneck_status status = judge_hello(store, hello, error);
+    *is_used_out = (uint32_t)__builtin_popcount(hello->agree) >= snk_quorum_majority(&store->quorum);
     hello->is_over = true;
     (void)pthread_mutex_unlock(&hello->mutex);
     snk_operation_unref(hello);
@@ -214,8 +227,11 @@ sneck_status snk_quorum_store_open(const snk_store_config *config, snk_store **s
     store->base.traits.counts_levels = store->options.count_holds;
     if (status == SNECK_OK)
         status = open_nodes(store, config->url, error);
+    bool is_used = false;
     if (status == SNECK_OK)
-        status = greet(store, error);
+        status = greet(store, true, &is_used, error);
+    if (status == SNECK_OK && !is_used)
+        status = greet(store, false, &is_used, error);
     if (status == SNECK_OK)
         status = check_independence(store, error);
     if (status != SNECK_OK) {

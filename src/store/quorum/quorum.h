@@ -29,13 +29,16 @@ typedef struct snk_quorum_store snk_quorum_store;
 typedef struct snk_quorum_node {
     snk_quorum_store *store;
     uint32_t index;
-    snk_redis *redis;         /* owned */
-    char where[96];           /* host:port, for people */
-    _Atomic bool is_down;     /* the last request to it could not be sent */
-    _Atomic bool is_probed;   /* while it is down: somebody tries it */
-    _Atomic uint32_t undoing; /* votes that are being taken back there */
+    snk_redis *redis;                   /* owned */
+    char where[96];                     /* host:port, for people */
+    _Atomic bool is_down;               /* the last request to it could not be sent */
+    _Atomic bool is_probed;             /* while it is down: somebody tries it */
+    _Atomic uint32_t undoing;           /* votes that are being taken back there */
+    _Atomic int64_t other_lease_max_ms; /* it is used with this longest lease, and refuses us; 0: with ours */
     /* Under store.mutex: */
-    snk_redis_run run; /* that the clock is of */
+    snk_redis_run run;       /* that the clock is of */
+    int64_t run_heard_at_ns; /* when that run last told its time */
+    bool is_twin;            /* another node is the same run of the same server */
     snk_node_clock clock;
     int64_t young_until_ns; /* it was emptied, and says that it does not vote before this; 0: it was not */
     sneck_error trouble;    /* why the last request failed; SNECK_OK: it did not */
@@ -100,6 +103,8 @@ void snk_quorum_node_heard(snk_quorum_node *node, const snk_redis_call *call, in
 bool snk_quorum_node_counts(snk_quorum_node *node, const snk_redis_call *call, int64_t *wait_ns_out);
 /* It was emptied, and votes again after so long. */
 void snk_quorum_node_is_young(snk_quorum_node *node, int64_t for_ns);
+/* It says what its longest lease is. True: the same as ours. */
+bool snk_quorum_node_agrees(snk_quorum_node *node, int64_t lease_max_ms);
 
 /* ---- claims: submit.c ---- */
 
@@ -127,7 +132,7 @@ void snk_quorum_await_hearing(snk_quorum_store *store, const char *name);
 
 /* ---- state.c: what is known without asking ---- */
 
-/* Each node but for what it says about a lock; `trouble` is "". */
+/* Each node but for what it says about a lock, and why it is away. */
 void snk_quorum_report(snk_quorum_store *store, sneck_node nodes_out[SNK_QUORUM_NODES_MAX]);
 void snk_quorum_each_node(snk_store *base, snk_node_fn callback, void *context);
 void snk_quorum_describe(snk_store *base, snk_store_state *state_out);
@@ -138,10 +143,11 @@ int64_t snk_quorum_time_us(snk_quorum_store *store);
 /* ---- watch.c ---- */
 
 /*
- * Has every node say what a client must know of it, and waits until a majority has, or all that can. To be looked at
- * under its mutex, and then set to over; the caller's reference. NULL without memory.
+ * Has every node say what a client must know of it, and waits until a majority has, or all that can. `first`: until it is
+ * known whether they are used with our longest lease; else a node that is not used yet is told it. To be looked at under
+ * its mutex, and then set to over; the caller's reference. NULL without memory.
  */
-struct snk_operation *snk_quorum_hello(snk_quorum_store *store, int64_t timeout_ns, sneck_error *error);
+struct snk_operation *snk_quorum_hello(snk_quorum_store *store, bool first, int64_t timeout_ns, sneck_error *error);
 sneck_status snk_quorum_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error);
 /* Makes the connections anew of those that did not answer the last probe. */
 void snk_quorum_reconnect(snk_store *base);

@@ -118,6 +118,7 @@ void snk_sight_make(const snk_quorum_store *store, const snk_operation *look, sn
         const redisReply *answer = answer_of(look, i);
         holders[i][0] = '\0';
         sight->answered += answer != NULL;
+        sight->silent |= (uint32_t)(answer == NULL) << i;
         if (answer != NULL)
             read_holder(answer, holders[i]);
     }

@@ -6,6 +6,7 @@
 #include "store/view.h"
 
 typedef struct snk_sight {
+    uint32_t silent;      /* nodes that did not answer, as a set */
     uint32_t answered;    /* nodes */
     bool held;            /* a majority has the claim; or those that did not answer could make it one */
     snk_id claim;         /* of the holder; none: a client of another kind */

@@ -53,16 +53,21 @@ void snk_quorum_report(snk_quorum_store *store, sneck_node nodes_out[SNK_QUORUM_
         const snk_quorum_node *node = &store->nodes[i];
         const snk_node_clock *clock = &node->clock;
         bool away = !clock->known || node->trouble.status != SNECK_OK;
+        bool refuses = atomic_load_explicit(&node->other_lease_max_ms, memory_order_relaxed) != 0;
         int64_t young_ms = counts_in_ms(node, now_ns);
         nodes_out[i] = (sneck_node){
             .name = node->where,
             .state = away           ? "away"
+                     : refuses      ? "refuses"
                      : young_ms > 0 ? "young"
                                     : "counts",
-            .trouble = "",
+            .trouble = away            ? ""
+                       : refuses       ? "it is used with another lease_max"
+                       : node->is_twin ? "it is the same server as another node"
+                                       : "",
             .latency_us = clock->known ? clock->round_trip_ns / SNK_NS_PER_US : -1,
             .clock_offset_us = clock->known ? snk_node_clock_us(clock, now_ns) - middle_us : 0,
-            .counts_in_ms = away ? 0 : young_ms,
+            .counts_in_ms = away || refuses ? 0 : young_ms,
         };
     }
     (void)pthread_mutex_unlock(&store->mutex);

@@ -46,6 +46,7 @@ static snk_vote read_reply(snk_operation *operation, const snk_redis_call *call,
     switch (code) {
     case REPLY_VOTED:
         vote.kind = SNK_VOTE_YES;
+        (void)snk_quorum_node_agrees(node, operation->store->options.lease_max_ms);
         vote.counts = snk_quorum_node_counts(node, call, &vote.remaining_ns);
         break;
     case REPLY_LOW:
@@ -71,6 +72,7 @@ static snk_vote read_reply(snk_operation *operation, const snk_redis_call *call,
         break;
     case REPLY_OTHER_LEASE:
         vote.kind = SNK_VOTE_FAILED;
+        (void)snk_quorum_node_agrees(node, snk_node_number(reply, 2));
         /* Once it is over, whoever asked may be reading this to say why. */
         if (!operation->is_over)
             operation->other_lease_max_ms = snk_node_number(reply, 2);
@@ -94,8 +96,7 @@ bool snk_try_settle_locked(snk_operation *operation, snk_request *request)
         vote.kind = uncertain ? SNK_VOTE_SILENT : SNK_VOTE_FAILED;
         snk_operation_trouble_locked(operation, &error);
     }
-    request->is_silent = vote.kind == SNK_VOTE_SILENT;
-    request->is_low = vote.kind == SNK_VOTE_LOW;
+    request->vote = vote.kind;
     return snk_ballot_answer(&operation->ballot, request->round, node->index, &vote, snk_now_ns()) != SNK_VERDICT_OPEN;
 }
 
@@ -111,18 +112,22 @@ static snk_release_terms undo_terms(const snk_operation *operation)
     };
 }
 
-/* It comes out after all was decided that the node will never answer: then it may vote at any time. */
 void snk_try_settled(snk_operation *operation, const snk_request *request, bool was_over)
 {
     uint32_t node = request->errand.node->index;
-    if (was_over && request->is_low)
-        snk_adopt(operation, UINT32_C(1) << node);
-    if (!was_over || !request->is_silent)
+    if (!was_over)
         return;
-    if (snk_quorum_claims_touch(&operation->store->claims, &operation->send.claim, operation->attempt, node, true))
+    snk_afterword after = snk_ballot_afterword(request->vote, request->errand.is_sent_again);
+    bool is_unknown = after == SNK_AFTER_UNKNOWN;
+    if (after == SNK_AFTER_ADOPT)
+        snk_adopt(operation, UINT32_C(1) << node);
+    if (after != SNK_AFTER_VOTED && !is_unknown)
+        return;
+    if (snk_quorum_claims_touch(&operation->store->claims, &operation->send.claim, operation->attempt, node,
+                                is_unknown))
         return; /* it holds; its release will see to that */
     snk_release_terms terms = undo_terms(operation);
-    terms.unanswered = true;
+    terms.unanswered = is_unknown;
     snk_undo_start(operation->store, node, &terms);
 }
 
@@ -313,7 +318,7 @@ static bool wait_for_it(snk_operation *operation, snk_answer *answer)
     }
     int64_t look_ns = busy ? ballot->pause_ns : 1;
     look_ns += snk_quorum_jitter(store, look_ns < JITTER_NS_MAX ? look_ns : JITTER_NS_MAX);
-    if (busy && store->retry_ns < look_ns && !snk_quorum_hears(store, operation->name))
+    if (busy && store->retry_ns < look_ns && (!store->options.announce || !snk_quorum_hears(store, operation->name)))
         look_ns = store->retry_ns;
     /* It came before anybody could be rung. */
     if (news)
@@ -331,6 +336,24 @@ static void forget_claim(snk_operation *operation)
     if (snk_quorum_claims_remove(&operation->store->claims, &operation->send.claim, operation->name, &known) &&
         known.listens)
         snk_quorum_unlisten(operation->store, operation->name);
+}
+
+/*
+ * It is to hear of the release from now on: true. The channel is subscribed to before the claim says so, since whoever
+ * gives the claim up (on another thread, perhaps) unsubscribes when it says so.
+ */
+static bool listen_for_it(snk_operation *operation)
+{
+    snk_quorum_store *store = operation->store;
+    snk_quorum_claim known;
+    if (operation->ballot.verdict != SNK_VERDICT_BUSY || !store->options.announce ||
+        !snk_quorum_claims_find(&store->claims, &operation->send.claim, &known) || known.listens)
+        return false;
+    snk_quorum_listen(store, operation->name);
+    if (snk_quorum_claims_listen(&store->claims, &operation->send.claim))
+        return true;
+    snk_quorum_unlisten(store, operation->name);
+    return false;
 }
 
 /* With the operation's mutex: from now on what comes late is dealt with by itself, and finds the table as it is. */
@@ -396,10 +419,8 @@ snk_try_sequel snk_try_end(snk_operation *operation, snk_answer *answer, int64_t
     snk_undo_start_all(store, touched, unanswered, &terms);
     bool gone = verdict == SNK_VERDICT_GRANTED || verdict == SNK_VERDICT_BURIED;
     if (!gone && may_wait(operation)) {
-        if (verdict == SNK_VERDICT_BUSY && snk_quorum_claims_listen(&store->claims, &operation->send.claim)) {
-            snk_quorum_listen(store, operation->name);
+        if (listen_for_it(operation))
             return SNK_TRY_LISTENS;
-        }
         if (wait_for_it(operation, answer))
             return SNK_TRY_OVER;
         gone = true;

@@ -5,11 +5,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "engine/renewal.h"
 #include "store/quorum/errand.h"
 
 /* On one node at a time; what is beyond is left to the leases. */
 #define UNDOS_MAX 1024
-/* An answer that makes no sense is not asked for again and again. */
+/* Where somebody else's data is, it stays. */
 #define REFUSALS_MAX 3
 
 typedef struct undo {
@@ -66,7 +67,13 @@ static void end(undo *self)
     snk_quorum_work_ended(store);
 }
 
-static bool is_worth_another(undo *self)
+typedef enum sequel {
+    SEQUEL_END,
+    SEQUEL_AGAIN,
+    SEQUEL_LATER
+} sequel;
+
+static sequel judge(undo *self)
 {
     const snk_redis_call *call = &self->errand.call;
     const snk_quorum_node *node = self->errand.node;
@@ -74,20 +81,29 @@ static bool is_worth_another(undo *self)
     sneck_error error;
     if (snk_node_result(call, node->where, &uncertain, &error) == SNECK_OK ||
         atomic_load_explicit(&node->store->is_closing, memory_order_relaxed) || snk_now_ns() >= self->give_up_at_ns)
-        return false;
+        return SEQUEL_END;
     /* Connecting has pauses of its own, and silence takes its time; nothing else does. */
-    bool paces_itself =
-        call->outcome != SNK_REDIS_REPLY && (error.status == SNECK_UNAVAILABLE || error.status == SNECK_UNKNOWN);
-    return paces_itself || ++self->refusals < REFUSALS_MAX;
+    if (call->outcome != SNK_REDIS_REPLY && (error.status == SNECK_UNAVAILABLE || error.status == SNECK_UNKNOWN))
+        return SEQUEL_AGAIN;
+    self->refusals++;
+    return error.status == SNECK_INVALID && self->refusals >= REFUSALS_MAX ? SEQUEL_END : SEQUEL_LATER;
 }
 
 static void undo_done(snk_errand *errand)
 {
     undo *self = SNK_CONTAINER(errand, undo, errand);
-    if (is_worth_another(self))
-        snk_errand_repeat(errand);
-    else
+    switch (judge(self)) {
+    case SEQUEL_END:
         end(self);
+        break;
+    case SEQUEL_AGAIN:
+        snk_errand_repeat(errand);
+        break;
+    case SEQUEL_LATER:
+        errand->is_sent_again = false; /* the node may have been restarted meanwhile, and forgotten the script */
+        snk_errand_repeat_later(errand, snk_now_ns() + snk_backoff_ns(self->refusals, SNK_BACKOFF_NS_MAX));
+        break;
+    }
 }
 
 void snk_undo_start(snk_quorum_store *store, uint32_t number, const snk_release_terms *terms)

@@ -5,11 +5,11 @@
 
 /* ---- A sign of life ---- */
 
-snk_operation *snk_quorum_hello(snk_quorum_store *store, int64_t timeout_ns, sneck_error *error)
+snk_operation *snk_quorum_hello(snk_quorum_store *store, bool first, int64_t timeout_ns, sneck_error *error)
 {
     snk_node_words words;
     snk_send nothing = { .lease_ns = 0 };
-    snk_operation *hello = snk_operation_new(store, SNK_OPERATION_HELLO, "", &nothing);
+    snk_operation *hello = snk_operation_new(store, first ? SNK_OPERATION_MEET : SNK_OPERATION_HELLO, "", &nothing);
     if (hello == NULL) {
         (void)snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
         return NULL;
@@ -19,6 +19,7 @@ snk_operation *snk_quorum_hello(snk_quorum_store *store, int64_t timeout_ns, sne
     snk_node_words_begin(&words, SNK_NODE_HELLO, 1);
     snk_node_words_add(&words, store->marker);
     snk_node_words_add(&words, store->lease_max);
+    snk_node_words_add(&words, first ? "0" : "1");
     if (snk_operation_prepare(hello, &words, error) != SNECK_OK) {
         snk_operation_unref(hello);
         return NULL;
@@ -50,7 +51,7 @@ sneck_status snk_quorum_probe(snk_store *base, int64_t timeout_ns, snk_probe *pr
     int64_t node_ns = store->options.timeout_ns < timeout_ns ? store->options.timeout_ns : timeout_ns;
     int64_t begin_ns = snk_now_ns();
     *probe_out = (snk_probe){ .round_trip_ns = 0 };
-    snk_operation *hello = snk_quorum_hello(store, node_ns, error);
+    snk_operation *hello = snk_quorum_hello(store, false, node_ns, error);
     if (hello == NULL)
         return SNECK_NO_MEMORY;
     probe_out->round_trip_ns = snk_now_ns() - begin_ns;

@@ -52,10 +52,12 @@ static bool connect(qs_world *world, qs_process *process, uint32_t number)
     int64_t node_ns = qs_node_now(world, node);
     link->connected = true;
     link->connection++;
+    int64_t after_ns = link->run != 0 && link->run != node->run ? link->run_heard_at_ns : 0;
     link->run = node->run;
+    link->run_heard_at_ns = local_ns;
     link->last_arrival_ns = world->now_ns;
     link->last_reply_ns = world->now_ns;
-    snk_node_clock_started(&link->clock, &world->quorum, qs_node_uptime_ns(node, node_ns), local_ns);
+    snk_node_clock_started(&link->clock, &world->quorum, qs_node_uptime_ns(node, node_ns), after_ns, local_ns);
     snk_node_clock_heard(&link->clock, node_ns / SNK_NS_PER_US, local_ns, local_ns);
     return true;
 }
@@ -168,6 +170,7 @@ void qs_on_reply_arrives(qs_world *world, const sim_event *event)
     qs_link *link = &process->links[request->node];
     if (request->waited_for && request->epoch == process->epoch && request->connection == link->connection &&
         link->connected && link->cut_until_ns <= world->now_ns) {
+        link->run_heard_at_ns = qs_local(world, process);
         snk_node_clock_heard(&link->clock, request->reply.time_us, request->sent_at_ns, qs_local(world, process));
         settle(world, request, SNK_NODE_OPEN);
     }

@@ -229,6 +229,7 @@ typedef struct qs_link {
     bool connected;
     uint32_t connection;
     uint32_t run;            /* of the node that it was made to */
+    int64_t run_heard_at_ns; /* the process's clock: when that run last said something */
     int64_t cut_until_ns;    /* true time */
     int64_t last_arrival_ns; /* true time: requests arrive in their order, */
     int64_t last_reply_ns;   /* and so do replies */
