@@ -6,7 +6,8 @@
 --   {4} gone, or refused because it was given up
 --
 -- Every function locks the row of sneck_state before it looks at anything else of that lock, and locks no second one.
--- They are written for READ COMMITTED, where each statement sees what was committed before it began.
+-- They are written for READ COMMITTED, where each statement sees what was committed before it began. Whatever looks at tables
+-- is in plpgsql, which keeps its plans: a function in SQL that cannot be inlined is parsed and planned in each call.
 
 -- ---- Tokens ----
 
@@ -78,8 +79,9 @@ $$;
 -- Whether a claim could be granted, those who wait left aside (store/grip.h has the rule). Nothing that is over is left in
 -- sneck_hold. Modes: 0 exclusive, 1 shared, 2 permit, 3 take, 4 pass.
 CREATE OR REPLACE FUNCTION sneck_allows(a_name text, a_mode smallint, a_units integer, a_beside uuid) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-    SELECT CASE a_mode
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    RETURN (SELECT CASE a_mode
             WHEN 0 THEN in_the_way = 0
             WHEN 1 THEN in_the_way = sharing
             WHEN 2 THEN in_the_way = permits AND used + greatest(a_units, 1) <= count
@@ -89,7 +91,8 @@ LANGUAGE sql STABLE AS $$
                 count(*) FILTER (WHERE mode = 1) AS sharing, count(*) FILTER (WHERE mode = 2) AS permits,
                 coalesce(sum(units) FILTER (WHERE mode = 2), 0) AS used
             FROM sneck_hold WHERE resource_name = a_name) AS crowd,
-            (SELECT count FROM sneck_state WHERE resource_name = a_name) AS state
+            (SELECT count FROM sneck_state WHERE resource_name = a_name) AS state);
+END
 $$;
 
 -- What a claim that is granted gets: tokens, and units of the count. Whoever shares gets the epoch, which is the last token
@@ -179,11 +182,13 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION sneck_answer_queued(a_name text, a_place bigint, a_now timestamptz) RETURNS bigint[]
-LANGUAGE sql AS $$
-    SELECT ARRAY[2, coalesce(sneck_clock_us(min(ends_at)) - sneck_clock_us(a_now), 1000000000000), -- days, if nobody holds
+LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN (SELECT ARRAY[2, coalesce(sneck_clock_us(min(ends_at)) - sneck_clock_us(a_now), 1000000000000), -- days, if nobody holds
         a_place - (SELECT min(place) FROM sneck_queue WHERE resource_name = a_name),
         coalesce(bool_or(row_xid IS NOT NULL), false)::int]
-        FROM sneck_hold WHERE resource_name = a_name
+        FROM sneck_hold WHERE resource_name = a_name);
+END
 $$;
 
 -- ---- What clients call ----
