@@ -11,6 +11,8 @@
 
 /* Longer cycles are left to the limits of the waits. */
 #define THREADS_MAX 32
+/* What changes all the time is no circle. */
+#define LOOKS_MAX 8
 /* On one store. */
 #define CLIENTS_MAX 64
 
@@ -123,6 +125,12 @@ static bool is_known(const search *all, uint64_t owner)
     return false;
 }
 
+/* Of all who wait in a circle one gives up, the one that came last: whoever came later will find it. */
+static bool began_later(const search *all, uint64_t number)
+{
+    return number > all->steps[0].number;
+}
+
 /* A visit from one of the steps. */
 typedef struct visit_from {
     search *all;
@@ -136,8 +144,9 @@ static bool follow_writer(void *context, const snk_wait_record *record)
     search *all = visit->all;
     const step *waiting = &all->steps[visit->from];
     const snk_entry_key *key = &record->entry->key;
-    if (key->object != SNK_OBJECT_LOCK || key->mode != SNK_MODE_EXCLUSIVE || record->asked > waiting->asked ||
-        record->place != waiting->place || strcmp(record->entry->name, waiting->name) != 0)
+    if (began_later(all, record->number) || key->object != SNK_OBJECT_LOCK || key->mode != SNK_MODE_EXCLUSIVE ||
+        record->asked > waiting->asked || record->place != waiting->place ||
+        strcmp(record->entry->name, waiting->name) != 0)
         return false;
     if (record->owner == all->steps[0].owner && visit->from != 0)
         return true;
@@ -160,7 +169,8 @@ static bool follow_holder(void *context, const obstacle *found)
         return true;
     }
     step *next = &all->steps[all->count];
-    if (all->count < THREADS_MAX && !is_known(all, found->owner) && find_wait(found->owner, next)) {
+    if (all->count < THREADS_MAX && !is_known(all, found->owner) && find_wait(found->owner, next) &&
+        !began_later(all, next->number)) {
         next->from = visit->from;
         next->claim = found->claim;
         all->count++;
@@ -225,15 +235,6 @@ static bool is_still_true(const search *all, int last)
     return true;
 }
 
-/* Of all who wait in the cycle, one gives up: the one that came last. */
-static bool first_came_last(const search *all, int last)
-{
-    for (int i = last; i > 0; i = all->steps[i].from)
-        if (all->steps[i].number > all->steps[0].number)
-            return false;
-    return true;
-}
-
 static void describe(const search *all, int last, sneck_error *error)
 {
     char text[sizeof error->message];
@@ -250,22 +251,32 @@ static void describe(const search *all, int last, sneck_error *error)
     (void)snk_fail(error, SNECK_DEADLOCK, 0, "%s", text);
 }
 
+/* True: the way round is as it was. Otherwise there may be another one, or none. */
+static bool find_round(search *all, uint64_t owner, int *last_out)
+{
+    all->is_closed_by_queue = false;
+    all->count = 0;
+    *last_out = -1;
+    if (!find_wait(owner, &all->steps[0]))
+        return true;
+    all->steps[0].from = -1;
+    all->count = 1;
+    *last_out = find_last(all);
+    return *last_out < 0 || is_still_true(all, *last_out);
+}
+
 bool snk_deadlock_find(const snk_wait_record *record, sneck_error *error)
 {
     search *all = malloc(sizeof *all);
     if (all == NULL)
         return false; /* the wait has its limit */
-    all->is_closed_by_queue = false;
-    all->count = 0;
-    bool found = find_wait(record->owner, &all->steps[0]);
-    if (found) {
-        all->steps[0].from = -1;
-        all->count = 1;
-        int last = find_last(all);
-        found = last >= 0 && first_came_last(all, last) && is_still_true(all, last);
-        if (found)
-            describe(all, last, error);
-    }
+    int last = -1;
+    bool is_sure = false;
+    for (int i = 0; i < LOOKS_MAX && !is_sure; i++)
+        is_sure = find_round(all, record->owner, &last);
+    bool found = is_sure && last >= 0;
+    if (found)
+        describe(all, last, error);
     free(all);
     return found;
 }

@@ -82,11 +82,16 @@ bool snk_waiting_add_in(snk_waiting *waiting, const snk_id *id, const char *name
     *claim = (snk_waiting_claim){ .id = *id, .part = part };
     memcpy(claim->name, name, size);
     (void)pthread_mutex_lock(&waiting->mutex);
-    snk_list_append(bucket_of(waiting, id), &claim->link);
-    waiting->count++;
+    bool is_new = find_locked(waiting, id) == NULL;
+    if (is_new) {
+        snk_list_append(bucket_of(waiting, id), &claim->link);
+        waiting->count++;
+    }
     if (waiting->count >= waiting->prune_at)
         prune_locked(waiting);
     (void)pthread_mutex_unlock(&waiting->mutex);
+    if (!is_new)
+        free(claim);
     return true;
 }
 

@@ -430,6 +430,96 @@ static void test_a_reader_behind_a_waiting_writer_is_part_of_a_circle(void **sta
     go_round(bed->client, true);
 }
 
+/* ---- Two circles through one thread ---- */
+
+typedef struct knot {
+    sneck_client *client;
+    pthread_barrier_t all_hold;
+    pthread_barrier_t first_waits;
+    sneck_status status;
+} knot;
+
+/* Holds what both readers want, and wants what both read. */
+static void *tie_knot(void *argument)
+{
+    knot *self = argument;
+    sneck_lock *one = test_mutex(self->client, "one", NULL);
+    sneck_lock *two = test_mutex(self->client, "two", NULL);
+    sneck_lock *write = NULL;
+    if (sneck_write_lock(self->client, "read", NULL, &write, NULL) == SNECK_OK &&
+        sneck_acquire(one, 0, NULL) == SNECK_OK && sneck_acquire(two, 0, NULL) == SNECK_OK) {
+        (void)pthread_barrier_wait(&self->all_hold);
+        (void)pthread_barrier_wait(&self->first_waits);
+        self->status = sneck_acquire(write, TEST_PATIENCE_MS, NULL);
+        if (self->status == SNECK_OK)
+            (void)sneck_release(write, NULL);
+        (void)sneck_release(two, NULL);
+        (void)sneck_release(one, NULL);
+    }
+    sneck_lock_free(write);
+    sneck_lock_free(two);
+    sneck_lock_free(one);
+    return NULL;
+}
+
+typedef struct strand {
+    knot *knot;
+    const char *wanted;
+    bool waits_first;
+    sneck_status status;
+} strand;
+
+static void *read_and_want(void *argument)
+{
+    strand *self = argument;
+    knot *all = self->knot;
+    sneck_lock *read = NULL;
+    sneck_lock *wanted = test_mutex(all->client, self->wanted, NULL);
+    if (sneck_read_lock(all->client, "read", NULL, &read, NULL) == SNECK_OK &&
+        sneck_acquire(read, TEST_PATIENCE_MS, NULL) == SNECK_OK) {
+        (void)pthread_barrier_wait(&all->all_hold);
+        if (!self->waits_first)
+            (void)pthread_barrier_wait(&all->first_waits);
+        self->status = sneck_acquire(wanted, TEST_PATIENCE_MS, NULL);
+        if (self->status == SNECK_OK)
+            (void)sneck_release(wanted, NULL);
+        (void)sneck_release(read, NULL);
+    }
+    sneck_lock_free(wanted);
+    sneck_lock_free(read);
+    return NULL;
+}
+
+/*
+ * One reader waits for the writer-to-be already; then that one and the other reader begin to wait at once. Whichever
+ * circle is looked at first: nobody waits to its limit.
+ */
+static void test_of_two_circles_through_one_thread_both_are_told(void **state)
+{
+    test_bed *bed = *state;
+    for (unsigned i = 0; i < test_scaled(1000); i++) {
+        knot all = { .client = bed->client };
+        assert_int_equal(pthread_barrier_init(&all.all_hold, NULL, 4), 0);
+        assert_int_equal(pthread_barrier_init(&all.first_waits, NULL, 3), 0);
+        strand first = { .knot = &all, .wanted = "one", .waits_first = true };
+        strand second = { .knot = &all, .wanted = "two" };
+        pthread_t threads[3];
+        assert_int_equal(pthread_create(&threads[0], NULL, tie_knot, &all), 0);
+        assert_int_equal(pthread_create(&threads[1], NULL, read_and_want, &first), 0);
+        assert_int_equal(pthread_create(&threads[2], NULL, read_and_want, &second), 0);
+        (void)pthread_barrier_wait(&all.all_hold);
+        test_await_waiting(bed->client, "one", 1);
+        (void)pthread_barrier_wait(&all.first_waits);
+        for (size_t j = 0; j < 3; j++)
+            assert_int_equal(pthread_join(threads[j], NULL), 0);
+        assert_true(all.status == SNECK_OK || all.status == SNECK_DEADLOCK);
+        assert_true(first.status == SNECK_OK || first.status == SNECK_DEADLOCK);
+        assert_true(second.status == SNECK_OK || second.status == SNECK_DEADLOCK);
+        (void)pthread_barrier_destroy(&all.all_hold);
+        (void)pthread_barrier_destroy(&all.first_waits);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -446,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_a_read_handle_may_own_for_itself),
         cmocka_unit_test(test_readers_never_see_half_a_record),
         cmocka_unit_test(test_a_reader_behind_a_waiting_writer_is_part_of_a_circle),
+        cmocka_unit_test(test_of_two_circles_through_one_thread_both_are_told),
     };
     return test_run_kinds_on_stores(tests, sizeof tests / sizeof tests[0]);
 }

@@ -479,6 +479,31 @@ static void test_locks_that_share_a_slot_are_taken_in_one_script(void **state)
     sneck_close(client);
 }
 
+/* Whoever has one server that is set up as a cluster need not say so. */
+static void test_several_locks_on_a_cluster_of_one_that_is_used_as_a_server(void **state)
+{
+    (void)state;
+    redis_server server = { .pid = 0 };
+    char url[64];
+    sneck_error error;
+    sneck_client *client = NULL;
+    sneck_lock *all = NULL;
+    assert_true(redis_server_start(&server, (const char *const[]){ "--cluster-enabled", "yes", NULL }));
+    fleet_do(&server, "CLUSTER ADDSLOTSRANGE 0 16383");
+    fleet_await(&server, "cluster_state:ok", "CLUSTER INFO");
+    (void)snprintf(url, sizeof url, "redis://127.0.0.1:%d", server.port);
+    EXPECT(SNECK_OK, sneck_open(url, NULL, &client, &error));
+    sneck_lock *members[] = { test_mutex(client, "a", NULL), test_mutex(client, "b", NULL) };
+    EXPECT(SNECK_OK, sneck_multi_lock(members, 2, &all, &error));
+    EXPECT(SNECK_OK, sneck_acquire(all, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+    sneck_lock_free(all);
+    sneck_lock_free(members[0]);
+    sneck_lock_free(members[1]);
+    sneck_close(client);
+    redis_server_stop(&server);
+}
+
 /* ---- Opening ---- */
 
 static void expect_open(sneck_status status, const char *url, const char *words)
@@ -566,6 +591,7 @@ int main(void)
         TEST(test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does),
         TEST(test_several_locks_in_different_slots_are_all_or_none),
         TEST(test_locks_that_share_a_slot_are_taken_in_one_script),
+        TEST(test_several_locks_on_a_cluster_of_one_that_is_used_as_a_server),
         TEST(test_what_cannot_be_opened_says_why),
         TEST(test_a_cluster_is_spoken_to_by_tls),
     };

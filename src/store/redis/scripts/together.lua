@@ -16,6 +16,8 @@ end
 if call('EXISTS', unpack(looked)) > 0 then
     for place, i in ipairs(keys) do
         if call('PTTL', KEYS[i]) > 0 then
+            queue = KEYS[i + 4]
+            --@include insist_on_master
             return { 3 }
         end
         if call('EXISTS', KEYS[i], KEYS[i + 4]) > 0 or call('ZSCORE', KEYS[i + 2], ARGV[5 * place]) then
@@ -31,7 +33,7 @@ for place, i in ipairs(keys) do
     -- is refused says why when it is asked for by itself.
     local done, first, last = pcall(grant, claim, owner, tokens, lease, pid, host, why, fair)
     if not done then
-        for earlier = 1, place - 1 do
+        for earlier = 1, place do
             call('DEL', KEYS[keys[earlier]])
         end
         return { 6 }
