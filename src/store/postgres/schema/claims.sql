@@ -200,6 +200,9 @@ DECLARE
     state record;
     granted record;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     IF a_mode = 0 THEN
         -- The usual case in one look: nobody holds, waits, or was given up.
         UPDATE sneck_state SET token_first = sneck_token_first(token, clock_us),
@@ -255,6 +258,9 @@ DECLARE
     found_row record;
     settled boolean := false;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     PERFORM FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
     IF NOT FOUND THEN
         RETURN ARRAY[4];
@@ -293,6 +299,9 @@ DECLARE
     was_there boolean;
     comes_back boolean;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     LOOP
         UPDATE sneck_state SET claims = claims - 1, used_at = clock_timestamp() WHERE resource_name = a_name
             RETURNING claims INTO claims_left;
@@ -370,6 +379,9 @@ DECLARE
     result bigint[];
     changed boolean := false;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     LOOP
         PERFORM FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
         EXIT WHEN FOUND;
