@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include <mysqld_error.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "bed.h"
 #include "claims.h"
 #include "mysql_bed.h"
+#include "store/mysql/mysql_store.h"
 #include "waiter.h"
 
 static const char holds[] = "SELECT COUNT(*) FROM sneck_hold";
@@ -280,6 +282,106 @@ static void test_unused_rows_are_removed_and_tokens_go_on_above_them(void **stat
     sneck_close(client);
 }
 
+static sneck_status set_up_as_owner(const mysql_bed *bed, sneck_error *error)
+{
+    char text[256];
+    snk_url url;
+    snk_id client = test_id();
+    bool needed = false;
+    (void)snprintf(text, sizeof text, "mysql://sneck_owner:owner-secret@127.0.0.1:%d/locks", bed->server.port);
+    assert_int_equal(snk_url_parse(&url, text, error), SNECK_OK);
+    snk_store_config config = { .url = &url, .prefix = "lock:", .identity = test_identity(&client) };
+    sneck_status status = snk_store_setup(&config, &needed, error);
+    snk_url_deinit(&url);
+    return status;
+}
+
+static void test_setup_may_run_again_and_takes_nothing_back(void **state)
+{
+    mysql_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_at(bed->server.port, NULL, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_OK, set_up_as_owner(bed, &error));
+    EXPECT(SNECK_OK, sneck_extend(lock, 20000, &error));
+    mysql_bed_do(bed, "UPDATE sneck_meta SET value = 99 WHERE name = 'schema'");
+    EXPECT(SNECK_UNSUPPORTED, set_up_as_owner(bed, &error));
+    assert_int_equal(mysql_bed_number(bed, "SELECT value FROM sneck_meta WHERE name = 'schema'"), 99);
+    mysql_bed_do(bed, "UPDATE sneck_meta SET value = 1 WHERE name = 'schema'");
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+/* A server may ask for a file in place of an answer: it gets none. */
+static void test_no_file_of_ours_is_sent(void **state)
+{
+    mysql_bed *bed = *state;
+    char url[256];
+    sneck_error error;
+    snk_my_reply reply;
+    static const char ask[] = "LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE prey";
+    mysql_bed_do(bed, "CREATE OR REPLACE TABLE prey (line TEXT)");
+    (void)snprintf(url, sizeof url, "mysql://sneck_owner:owner-secret@127.0.0.1:%d/locks", bed->server.port);
+    snk_store *store = test_store(url);
+    snk_my_store *self = snk_my_store_of(store);
+    snk_my_conn *conn = snk_my_pool_take(&self->pool, &error);
+    assert_non_null(conn);
+    snk_my_conn_query(conn, "test", ask, sizeof ask - 1, &reply);
+    assert_int_not_equal(reply.outcome, SNK_SQL_ANSWERED);
+    snk_my_reply_clear(&reply);
+    snk_my_pool_give(&self->pool, conn, true);
+    assert_int_equal(mysql_bed_number(bed, "SELECT COUNT(*) FROM prey"), 0);
+    mysql_bed_do(bed, "DROP TABLE prey");
+    test_store_close(store);
+}
+
+/* ---- A change of servers while connections to the old one are left ---- */
+
+static snk_my_conn *left_over;
+
+static bool listen_with_left_over(snk_store *base)
+{
+    snk_my_store *store = snk_my_store_of(base);
+    store->waiters.listen = snk_my_listen;
+    snk_my_pool_give(&store->pool, left_over, false);
+    return snk_my_listen(base);
+}
+
+static void test_a_call_that_went_to_the_old_server_is_tried_again(void **state)
+{
+    mysql_bed *bed = *state;
+    mysql_bed other;
+    sneck_error error;
+    char url[256];
+    mysql_bed_start(&other);
+    mysql_bed_do(&other, "SET GLOBAL read_only = 1");
+    (void)snprintf(url, sizeof url, "mysql://sneck:secret@127.0.0.1:%d,127.0.0.1:%d/locks", bed->server.port,
+                   other.server.port);
+    snk_store *store = test_store(url);
+    snk_my_store *self = snk_my_store_of(store);
+    left_over = snk_my_pool_take(&self->pool, &error);
+    assert_non_null(left_over);
+    mysql_bed_do(bed, "SET GLOBAL read_only = 1");
+    mysql_bed_do(&other, "SET GLOBAL read_only = 0");
+    snk_store *holder = test_store(mysql_bed_url(&other, NULL));
+    (void)test_must_hold(holder, "a");
+    self->waiters.listen = listen_with_left_over;
+    snk_id claim = test_must_queue(store, "a", NULL);
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (atomic_load(&self->ear.state) == SNK_SQL_SILENT) {
+        assert_true(test_now_ms() < limit_ms);
+        (void)poll(NULL, 0, 100);
+        (void)test_renew(store, "a", &claim, TEST_LEASE_MS); /* looks, and finds connections that are of no use */
+    }
+    assert_int_equal(atomic_load(&self->ear.state), SNK_SQL_HEARS);
+    mysql_bed_do(bed, "SET GLOBAL read_only = 0");
+    test_store_close(holder);
+    test_store_close(store);
+    mysql_bed_stop(&other);
+}
+
 int main(void)
 {
 #define TEST(function) cmocka_unit_test_setup_teardown(function, mysql_bed_set_up, mysql_bed_tear_down)
@@ -292,6 +394,9 @@ int main(void)
         TEST(test_without_the_right_to_call_sessions_those_who_wait_look),
         TEST(test_a_program_and_the_store_bump_the_same_version),
         TEST(test_what_is_not_there_is_refused),
+        TEST(test_setup_may_run_again_and_takes_nothing_back),
+        TEST(test_no_file_of_ours_is_sent),
+        TEST(test_a_call_that_went_to_the_old_server_is_tried_again),
         TEST(test_unused_rows_are_removed_and_tokens_go_on_above_them),
     };
     return cmocka_run_group_tests(tests, NULL, mysql_bed_end);

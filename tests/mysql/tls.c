@@ -60,6 +60,24 @@ static void test_chain_and_host_are_checked(void **state)
     mysql_bed_stop(&bed);
 }
 
+/* Without ca= the certificates that the system trusts count. */
+static void test_verify_alone_asks_for_tls(void **state)
+{
+    (void)state;
+    mysql_bed bed;
+    sneck_error error;
+    char ca[96];
+    start(&bed, files);
+    EXPECT(SNECK_OK, try_open(bed.server.port, "verify=none", &error));
+    EXPECT(SNECK_UNAVAILABLE, try_open(bed.server.port, "verify=full", &error));
+    assert_non_null(strstr(error.message, "certificate"));
+    (void)snprintf(ca, sizeof ca, "%s/ca.crt", files);
+    assert_int_equal(setenv("SSL_CERT_FILE", ca, 1), 0);
+    EXPECT(SNECK_OK, try_open(bed.server.port, "verify=full", &error));
+    assert_int_equal(unsetenv("SSL_CERT_FILE"), 0);
+    mysql_bed_stop(&bed);
+}
+
 static void test_a_certificate_for_another_host_is_refused(void **state)
 {
     (void)state;
@@ -98,6 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chain_and_host_are_checked),
+        cmocka_unit_test(test_verify_alone_asks_for_tls),
         cmocka_unit_test(test_a_certificate_for_another_host_is_refused),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);

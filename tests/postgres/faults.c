@@ -122,6 +122,26 @@ static void test_of_several_servers_the_one_that_takes_writes_is_found_also_afte
     postgres_bed_restart(bed);
 }
 
+/* The server does not wait for its log at a commit, unless it is told to. */
+static void test_a_server_that_commits_late_forgets_no_hold_in_a_crash(void **state)
+{
+    (void)state;
+    static const char *const late[] = { "-c", "synchronous_commit=off", "-c", "wal_writer_delay=10s", NULL };
+    postgres_bed bed;
+    sneck_error error;
+    postgres_bed_start_with(&bed, late);
+    sneck_client *client = open_with(&bed, NULL, 60000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    postgres_bed_crash(&bed);
+    postgres_bed_restart(&bed);
+    assert_int_equal(postgres_bed_number(&bed, "SELECT count(*) FROM sneck_hold"), 1);
+    assert_true((uint64_t)postgres_bed_number(&bed, "SELECT token FROM sneck_state") >= sneck_token(lock));
+    sneck_lock_free(lock);
+    sneck_close(client);
+    postgres_bed_stop(&bed);
+}
+
 /* ---- Sessions ---- */
 
 static void test_forged_messages_grant_nothing(void **state)
@@ -278,6 +298,7 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, postgres_bed_set_up, postgres_bed_tear_down)
     const struct CMUnitTest tests[] = {
         TEST(test_a_server_that_takes_no_writes_grants_nothing_and_costs_no_hold),
+        TEST(test_a_server_that_commits_late_forgets_no_hold_in_a_crash),
         TEST(test_forged_messages_grant_nothing),
         TEST(test_serialization_failures_are_tried_again),
         TEST(test_a_deadlock_is_tried_again),

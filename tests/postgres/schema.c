@@ -75,6 +75,9 @@ static void test_tables_of_another_version_are_refused(void **state)
     postgres_bed_do(bed, "UPDATE sneck_meta SET value = 999 WHERE key = 'schema'");
     EXPECT(SNECK_UNSUPPORTED, open_as(bed, "sneck", "locks", &error));
     assert_non_null(strstr(error.message, "later sneck"));
+    EXPECT(SNECK_UNSUPPORTED, set_up_as(bed, "sneck_owner", "owner-secret", &error)); /* and not taken back */
+    assert_non_null(strstr(error.message, "later sneck"));
+    assert_int_equal(postgres_bed_number(bed, "SELECT value FROM sneck_meta WHERE key = 'schema'"), 999);
     postgres_bed_do(bed, "UPDATE sneck_meta SET value = 0 WHERE key = 'schema'");
     EXPECT(SNECK_UNSUPPORTED, open_as(bed, "sneck", "locks", &error));
     assert_non_null(strstr(error.message, "sneck setup"));

@@ -125,6 +125,21 @@ static void test_a_release_whose_answer_is_lost_is_unknown_and_then_true(void **
     sql_bed_await(made->bed, holds, 0);
 }
 
+static void test_a_release_that_is_cut_off_after_its_commit_is_unknown_and_done(void **state)
+{
+    scene *made = scene_of(state);
+    sneck_error error;
+    pair(made);
+    EXPECT(SNECK_OK, sneck_acquire(made->lock, 0, &error));
+    int cuts = made->proxy.cuts;
+    proxy_harm(&made->proxy, PROXY_CUT_AFTER, "sneck_release");
+    EXPECT(SNECK_UNKNOWN, sneck_release(made->lock, &error));
+    assert_true(made->proxy.cuts > cuts);
+    assert_int_equal(sql_bed_number(made->bed, holds), 0); /* it was committed */
+    proxy_harm(&made->proxy, PROXY_PASS, "");
+    pair(made);
+}
+
 typedef struct waiting {
     scene *made;
     sneck_status status;
@@ -312,6 +327,7 @@ int main(void)
         BOTH(test_an_acquire_that_is_cut_off_before_it_arrives_does_not_happen),
         LEASE(test_an_acquire_that_runs_after_its_chase_is_refused),
         BOTH(test_a_release_whose_answer_is_lost_is_unknown_and_then_true),
+        BOTH(test_a_release_that_is_cut_off_after_its_commit_is_unknown_and_done),
         BOTH(test_a_waiter_whose_answers_are_lost_goes_on_waiting),
         BOTH(test_a_waiter_that_gives_up_while_nothing_answers_leaves_nothing),
         BOTH(test_renewals_that_are_not_answered_lengthen_no_belief),

@@ -80,7 +80,7 @@ static void set_up_session(MYSQL *my, const snk_my_options *options)
 
 static void set_up_tls(MYSQL *my, const snk_my_options *options)
 {
-    if (options->ca[0] == '\0' && options->certificate[0] == '\0')
+    if (!options->wants_tls)
         return;
     my_bool verify = options->verifies ? 1 : 0;
     my_bool enforce = 1;
@@ -104,6 +104,9 @@ static MYSQL *dial_host(const snk_my_options *options, const snk_my_host *host, 
     (void)mysql_options(my, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
     (void)mysql_options(my, MYSQL_OPT_READ_TIMEOUT, &seconds);
     (void)mysql_options(my, MYSQL_OPT_WRITE_TIMEOUT, &seconds);
+    /* Otherwise any server could ask for any file of this process, in place of an answer. */
+    unsigned no_files = 0;
+    (void)mysql_options(my, MYSQL_OPT_LOCAL_INFILE, &no_files);
     set_up_session(my, options);
     set_up_tls(my, options);
     bool is_path = host->name[0] == '/';

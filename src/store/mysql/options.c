@@ -66,6 +66,8 @@ sneck_status snk_my_options_load(snk_my_options *options, const snk_url *url, sn
     copy_key(options->ca, sizeof options->ca, url, "ca");
     copy_key(options->certificate, sizeof options->certificate, url, "cert");
     copy_key(options->key, sizeof options->key, url, "key");
+    options->wants_tls =
+        options->ca[0] != '\0' || options->certificate[0] != '\0' || snk_url_value(url, "verify") != NULL;
     copy_hosts(options, url);
     return SNECK_OK;
 }

@@ -25,7 +25,8 @@ typedef struct snk_my_options {
     char certificate[512];
     char key[512];
     bool locks_rows; /* mode=row */
-    bool verifies;   /* the server's certificate, where there is a `ca` */
+    bool wants_tls;  /* ca=, cert= or verify= was given */
+    bool verifies;   /* the server's certificate, by `ca` or else by what the system trusts */
     int64_t timeout_ns;
     unsigned connections;
     char where[128]; /* the server, for messages */

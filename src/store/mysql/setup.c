@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "store/mysql/mysql_store.h"
 
+#define OLDEST_SERVER 100600
+
 static void query(snk_my_store *store, snk_my_conn *conn, const char *text, snk_my_reply *reply)
 {
     snk_my_conn_query(conn, store->options.where, text, strlen(text), reply);
@@ -48,7 +50,8 @@ static sneck_status read_version(snk_my_store *store, snk_my_conn *conn, long *v
 static sneck_status greet_on(snk_my_store *store, snk_my_conn *conn, bool anew, sneck_error *error)
 {
     long version = 0;
-    if (strstr(mysql_get_server_info(conn->my), "MariaDB") == NULL)
+    if (strstr(mysql_get_server_info(conn->my), "MariaDB") == NULL ||
+        mysql_get_server_version(conn->my) < OLDEST_SERVER)
         return snk_fail(error, SNECK_UNSUPPORTED, 0, "%s: sneck needs MariaDB 10.6 or later here, and this is %.60s",
                         store->options.where, mysql_get_server_info(conn->my));
     sneck_status status = read_version(store, conn, &version, error);

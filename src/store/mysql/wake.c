@@ -108,12 +108,14 @@ static session try_out(snk_my_store *store, snk_my_conn *conn)
     snk_sql_text_word(&text, store->identity.uuid);
     snk_sql_text_word(&text, "')");
     snk_my_run(store, &text, &reply);
-    bool is_deaf = reply.outcome == SNK_SQL_ANSWERED && strcmp(snk_my_reply_text(&reply), "1") != 0;
+    bool is_heard = reply.outcome == SNK_SQL_ANSWERED && strcmp(snk_my_reply_text(&reply), "1") == 0;
+    bool is_deaf = reply.outcome == SNK_SQL_ANSWERED && strcmp(snk_my_reply_text(&reply), "0") == 0;
     snk_my_reply_clear(&reply);
     is_deaf = is_deaf || reply.code == ER_PROCACCESS_DENIED_ERROR || reply.code == ER_SP_DOES_NOT_EXIST;
     if (is_deaf)
         return SESSION_DEAF;
-    return reply.outcome == SNK_SQL_ANSWERED ? SESSION_ENDED : SESSION_FAILED;
+    /* Neither: the statement went to another server, or the session has just ended; it is tried again. */
+    return is_heard ? SESSION_ENDED : SESSION_FAILED;
 }
 
 static session listen_on(snk_my_store *store, snk_my_conn *conn)

@@ -127,7 +127,7 @@ void snk_pg_ask_by_mode(snk_store *base, const snk_claim *claim, snk_answer *ans
 
 /* ---- Many renewals ---- */
 
-/* Arrays for one statement, sorted by name: so two clients that renew the same locks never wait for each other. */
+/* Arrays for one statement, sorted by object and name: so two clients that renew the same locks never wait for each other. */
 typedef struct many {
     const snk_claim **sorted; /* owned; borrows the claims */
     char *names;              /* owned, and so are the others: "{…}" */
@@ -140,7 +140,8 @@ static int compare_names(const void *a, const void *b)
 {
     const snk_claim *const *left = a;
     const snk_claim *const *right = b;
-    return strcmp((*left)->name, (*right)->name);
+    int objects = strcmp(snk_object_mark((*left)->grip.object), snk_object_mark((*right)->grip.object));
+    return objects != 0 ? objects : strcmp((*left)->name, (*right)->name);
 }
 
 /* As an element of an array: in quotes, with quotes and backslashes escaped. Returns the length. */

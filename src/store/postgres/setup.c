@@ -9,8 +9,7 @@
 /* What a session says of itself: whether our settings reached it, and whether there are functions of ours. */
 static const char first_words[] = "SELECT coalesce(current_setting('sneck.client', true), ''),"
                                   " to_regprocedure('sneck_schema()') IS NOT NULL,"
-                                  " current_setting('server_version_num')::int,"
-                                  " current_setting('synchronous_commit')";
+                                  " current_setting('server_version_num')::int";
 
 #define OLDEST_SERVER 140000
 
@@ -42,7 +41,8 @@ static sneck_status run_schema(snk_pg_store *store, snk_pg_conn *conn, bool is_t
     return status;
 }
 
-static sneck_status check_version(snk_pg_store *store, snk_pg_conn *conn, sneck_error *error)
+/* `may_be_older`: the tables are about to be brought up to date. */
+static sneck_status check_version(snk_pg_store *store, snk_pg_conn *conn, bool may_be_older, sneck_error *error)
 {
     snk_pg_reply reply;
     query(store, conn, "SELECT sneck_schema()", store->options.timeout_ns, &reply);
@@ -55,7 +55,7 @@ static sneck_status check_version(snk_pg_store *store, snk_pg_conn *conn, sneck_
         return snk_fail(error, SNECK_UNSUPPORTED, 0,
                         "%s: the tables are of version %ld, made by a later sneck; this one knows %d",
                         store->options.where, version, SNK_PG_SCHEMA);
-    if (version < SNK_PG_SCHEMA)
+    if (version < SNK_PG_SCHEMA && !may_be_older)
         return snk_fail(error, SNECK_UNSUPPORTED, 0,
                         "%s: the tables are of version %ld, and this sneck needs %d: run sneck setup",
                         store->options.where, version, SNK_PG_SCHEMA);
@@ -67,7 +67,7 @@ static sneck_status read_words(snk_pg_store *store, const snk_pg_reply *reply, b
                                sneck_error *error)
 {
     const PGresult *row = reply->result;
-    if (row == NULL || PQntuples(row) != 1 || PQnfields(row) != 4)
+    if (row == NULL || PQntuples(row) != 1 || PQnfields(row) != 3)
         return snk_fail(error, SNECK_UNAVAILABLE, 0, "%s: the answer makes no sense", store->options.where);
     /* Our settings were taken at the door, and are not here: the session is somebody else's. */
     if (strcmp(PQgetvalue(row, 0, 0), store->identity.uuid) != 0)
@@ -75,9 +75,6 @@ static sneck_status read_words(snk_pg_store *store, const snk_pg_reply *reply, b
     *has_functions_out = PQgetvalue(row, 0, 1)[0] == 't';
     if (strtol(PQgetvalue(row, 0, 2), NULL, 10) < OLDEST_SERVER)
         return snk_fail(error, SNECK_UNSUPPORTED, 0, "%s: sneck needs PostgreSQL 14 or later", store->options.where);
-    if (strcmp(PQgetvalue(row, 0, 3), "off") == 0)
-        snk_pg_log(store, SNECK_LOG_WARNING, "event=not-durable server=\"%s\" reason=synchronous_commit",
-                   store->options.where);
     return SNECK_OK;
 }
 
@@ -90,9 +87,12 @@ static sneck_status greet_on(snk_pg_store *store, snk_pg_conn *conn, bool anew, 
     if (status == SNECK_OK)
         status = read_words(store, &reply, &has_functions, error);
     snk_pg_reply_clear(&reply);
+    /* What a later sneck has made is not taken back. */
+    if (status == SNECK_OK && anew && has_functions)
+        status = check_version(store, conn, true, error);
     if (status == SNECK_OK && (anew || !has_functions))
         status = run_schema(store, conn, has_functions, error);
-    return status == SNECK_OK ? check_version(store, conn, error) : status;
+    return status == SNECK_OK ? check_version(store, conn, false, error) : status;
 }
 
 sneck_status snk_pg_greet(snk_pg_store *store, bool anew, sneck_error *error)

@@ -467,9 +467,10 @@ END
 CREATE OR REPLACE FUNCTION sneck_hears(a_client CHAR(36) CHARACTER SET ascii) RETURNS BOOLEAN NO SQL
 BEGIN
     DECLARE v_session BIGINT DEFAULT IS_USED_LOCK(CONCAT('sneck.try.', a_client));
-    DECLARE EXIT HANDLER FOR 1094, 1095 RETURN FALSE;
+    DECLARE EXIT HANDLER FOR 1095 RETURN FALSE;
+    DECLARE EXIT HANDLER FOR 1094 RETURN NULL; -- it is gone by now
     IF v_session IS NULL THEN
-        RETURN FALSE;
+        RETURN NULL; -- not on this server, perhaps on the one that takes its place
     END IF;
     KILL QUERY v_session;
     RETURN TRUE;

@@ -205,6 +205,9 @@ DECLARE
     state record;
     granted record;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     IF a_mode = 0 THEN
         -- The usual case in one look: nobody holds, waits, or was given up.
         UPDATE sneck_state SET token_first = sneck_token_first(token, clock_us),
@@ -260,6 +263,9 @@ DECLARE
     found_row record;
     settled boolean := false;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     PERFORM FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
     IF NOT FOUND THEN
         RETURN ARRAY[4];
@@ -298,6 +304,9 @@ DECLARE
     was_there boolean;
     comes_back boolean;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     LOOP
         UPDATE sneck_state SET claims = claims - 1, used_at = clock_timestamp() WHERE resource_name = a_name
             RETURNING claims INTO claims_left;
@@ -375,6 +384,9 @@ DECLARE
     result bigint[];
     changed boolean := false;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     LOOP
         PERFORM FROM sneck_state WHERE resource_name = a_name FOR UPDATE;
         EXIT WHEN FOUND;

@@ -47,6 +47,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
     bumped bigint;
 BEGIN
+    IF current_setting('synchronous_commit') = 'off' THEN -- what is answered must outlive a crash
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
     IF a_expected = 0 THEN
         INSERT INTO sneck_lock AS l VALUES (a_name, 1)
             ON CONFLICT (resource_name) DO UPDATE SET version = 1 WHERE l.version = 0 RETURNING version INTO bumped;
