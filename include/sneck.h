@@ -103,7 +103,8 @@ typedef enum sneck_event_kind {
     SNECK_EVENT_RELEASED,
     SNECK_EVENT_RENEWED,
     SNECK_EVENT_RENEWAL_FAILED,  /* one renewal failed; the hold lasts until its deadline, and it is tried again */
-    SNECK_EVENT_LOST,            /* the hold is over; `cause` and `message` say why */
+    SNECK_EVENT_LOST,            /* the hold is over; `cause` and `message` say why. After `released`: it had been over
+                                    before, as the store said to the release */
     SNECK_EVENT_AT_RISK,         /* held, but renewals fail or do not come: it may be lost soon */
     SNECK_EVENT_RECOVERED,       /* the watchdog has put something right: `message` says what; with a token: acquired
                                     again, and the owner's next acquire takes it over */

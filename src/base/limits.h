@@ -61,8 +61,10 @@
 /* What a look at a claim asks for: a lease so short that it prolongs nothing. */
 #define SNK_CHECK_LEASE_NS (1 * SNK_NS_PER_MS)
 
+/* Timers that follow each other more closely are served together. */
+#define SNK_GATHER_NS (5 * SNK_NS_PER_MS)
+
 /* Bounds of retries after a failed request: the first pause, and the longest. */
-#define SNK_GATHER_NS (5 * SNK_NS_PER_MS) /* timers that follow each other more closely are served together */
 #define SNK_BACKOFF_NS_MIN (10 * SNK_NS_PER_MS)
 #define SNK_BACKOFF_NS_MAX (1 * SNK_NS_PER_S)
 
@@ -90,6 +92,7 @@
 #define SNK_REDIS_IN_FLIGHT_MAX 65536 /* calls of one connection that are not answered, sent or not */
 #define SNK_REDIS_QUEUED_BYTES_MAX 67108864
 #define SNK_REDIS_DRIVE_MAX 1024
+#define SNK_REDIS_ATTEND_MAX 31 /* servers that one thread receives from at a time */
 #define SNK_REDIS_COMMAND_BYTES_MAX 16777216
 #define SNK_REDIS_REPLY_BYTES_MAX 16777216
 #define SNK_REDIS_REPLY_ELEMENTS_MAX 262144 /* of one reply, in all its arrays together */
@@ -112,6 +115,8 @@
 #define SNK_PG_TRIES_MAX 8  /* after serialization failures and deadlocks */
 #define SNK_PG_SETUP_NS (60 * SNK_NS_PER_S)
 #define SNK_PG_PROBE_NS (2 * SNK_NS_PER_S)    /* for a message of our own to come back */
+#define SNK_PG_DEAF_TRIES 2                   /* so many in a row without it: messages do not come here */
+#define SNK_PG_DEAF_NS (60 * SNK_NS_PER_S)    /* then it is tried so often */
 #define SNK_PG_SILENCE_NS (10 * SNK_NS_PER_S) /* then the connection for messages is asked whether it lives */
 #define SNK_PG_LIST_PAGE 1000
 #define SNK_PG_REAP_EACH 4096 /* requests of one client */

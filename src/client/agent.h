@@ -1,6 +1,6 @@
 /*
- * Whoever acts for a waiter: the thread that waits (the agent is on its stack), or for an asynchronous request the
- * renewer (the agent is in the request).
+ * Whoever acts for a waiter: the thread that waits (the agent is on its stack), or for an asynchronous request that of
+ * errands.h (the agent is in the request).
  */
 #ifndef SNK_CLIENT_AGENT_H
 #define SNK_CLIENT_AGENT_H

@@ -50,7 +50,7 @@ void snk_request_woken_locked(snk_turn *turn, sneck_request *request)
 {
     if (request->agent.waiter.decided)
         complete_locked(request);
-    turn->call_renewer |= snk_renewer_push(request->client, request);
+    turn->call_errands |= snk_errands_push(request->client, request);
 }
 
 void snk_request_tell(sneck_request *request)
@@ -72,7 +72,7 @@ static void decide_locked(snk_turn *turn, sneck_request *request, const sneck_er
     snk_request_woken_locked(turn, request);
 }
 
-/* ---- The renewer's part ---- */
+/* ---- The agent's part ---- */
 
 static void release(sneck_request *request)
 {
@@ -138,7 +138,7 @@ void snk_request_end_rescue(sneck_request *request)
 
 /* ---- Giving up, on threads that must not wait for the store ---- */
 
-/* What is to be sent is left to the renewer, which was told in this turn that the request is decided. */
+/* What is to be sent is left to the agent, which was told in this turn that the request is decided. */
 static void leave_sends_locked(sneck_request *request, const snk_turn *turn)
 {
     assert(turn->actions.send_count <= SNK_REQUEST_SENDS_MAX);
@@ -218,6 +218,8 @@ static void init_request(sneck_request *request, sneck_client *client, snk_entry
 
 bool snk_request_rescue(sneck_client *client, snk_entry *entry, const snk_waiter *waiter, int32_t thread)
 {
+    if (snk_errands_start(client, NULL) != SNECK_OK)
+        return false;
     sneck_request *request = calloc(1, sizeof *request);
     if (request == NULL || !snk_gate_enter(&client->gate)) {
         free(request);
@@ -231,8 +233,8 @@ bool snk_request_rescue(sneck_client *client, snk_entry *entry, const snk_waiter
     request->agent.thread = thread != 0 ? thread : gettid();
     request->is_rescue = true;
     init_request(request, client, entry);
-    (void)snk_renewer_push(client, request);
-    snk_renewer_call(client);
+    (void)snk_errands_push(client, request);
+    snk_errands_call(client);
     return true;
 }
 
@@ -263,8 +265,8 @@ static sneck_request *new_request(sneck_lock *lock, sneck_done_fn done, void *co
 static void submit(sneck_request *request, int64_t until_ns)
 {
     sneck_client *client = request->client;
-    (void)snk_renewer_push(client, request);
-    snk_renewer_call(client);
+    (void)snk_errands_push(client, request);
+    snk_errands_call(client);
     if (until_ns != SNK_NEVER_NS && snk_timers_arm(&client->keeper.timeouts, &request->timeout, until_ns))
         snk_keeper_call(client);
 }
@@ -275,6 +277,8 @@ static sneck_status begin(sneck_request **request_out, sneck_lock *lock, sneck_d
 {
     sneck_client *client = lock->client;
     sneck_status status = snk_client_start(client, error);
+    if (status == SNECK_OK)
+        status = snk_errands_start(client, error);
     if (status == SNECK_OK)
         status = snk_callbacks_start(client, error);
     if (status == SNECK_OK)

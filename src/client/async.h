@@ -1,7 +1,7 @@
 /*
- * Asynchronous requests. The renewer is their agent; the keeper ends their waits; a callback thread tells their results.
+ * Asynchronous requests. The thread of errands.h is their agent; the keeper ends their waits; a callback thread tells their results.
  *
- * A request has a reference of the callbacks until `done` was called, one of the renewer until it has nothing left to
+ * A request has a reference of the callbacks until `done` was called, one of their agent until it has nothing left to
  * do for it, and perhaps the user's. It pins its entry and refers to its client, so that it can be cancelled at any time.
  */
 #ifndef SNK_CLIENT_ASYNC_H
@@ -33,20 +33,20 @@ struct sneck_request {
     sneck_done_fn done;
     void *context;
     snk_timer timeout;     /* in keeper.timeouts */
-    snk_link ready_link;   /* under renewer.mutex */
-    snk_link waiting_link; /* under renewer.mutex */
+    snk_link ready_link;   /* under errands.mutex */
+    snk_link waiting_link; /* under errands.mutex */
     snk_link done_link;    /* under callbacks.mutex */
-    uint32_t send_count;   /* what a thread that must not wait has left to the renewer; under entry.mutex */
+    uint32_t send_count;   /* what a thread that must not wait has left to the agent; under entry.mutex */
     snk_send sends[SNK_REQUEST_SENDS_MAX];
 };
 
 /* A turn woke the request's waiter, or decided it. */
 void snk_request_woken_locked(snk_turn *turn, sneck_request *request);
 
-/* The renewer's work on a request. `news`: the store may have news. */
+/* The agent's work on a request. `news`: the store may have news. */
 void snk_request_run(sneck_request *request, bool news);
 
-/* The renewer's, after each run: a rescue that is decided gives back its place in the gate and its first reference. */
+/* The agent's, after each run: a rescue that is decided gives back its place in the gate and its first reference. */
 void snk_request_end_rescue(sneck_request *request);
 
 /*

@@ -1,6 +1,5 @@
 #include "client/batch.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,14 +11,17 @@
 #include "client/perform.h"
 #include "store/store.h"
 
-#define BUNDLES_MAX 64
+#define BUNDLES_MAX 512
+/* Of one part: so many wait for their answers at most. What comes after them would have to wait for longer than they do. */
+#define OUT_MAX 16
+/* If so many do, the next one is not sent before it is full. */
+#define OUT_PARTLY_FULL_MAX 4
 
 typedef enum bundle_state {
     BUNDLE_FREE,
     BUNDLE_OPEN, /* more may be added */
     BUNDLE_SENT,
-    BUNDLE_ANSWERED,
-    BUNDLE_TAKEN_BACK /* its answers are being taken to the machines */
+    BUNDLE_ANSWERED
 } bundle_state;
 
 /* Renewals of one part of the store. */
@@ -36,11 +38,11 @@ typedef struct bundle {
 
 struct snk_batch {
     sneck_client *client;     /* borrowed */
+    snk_parking *parking;     /* of the thread that flushes; borrowed */
     size_t lost;              /* holds that were lost by answers and not reported yet */
     _Atomic int64_t since_ns; /* since when it is inside the store; SNK_NEVER_NS: it is not */
-    pthread_mutex_t mutex;    /* before entry.mutex; for giving up what is sent, and for what would come in between */
-    size_t count;             /* changed under mutex */
-    bundle *bundles[BUNDLES_MAX]; /* owned; made when needed, under mutex */
+    size_t count;
+    bundle *bundles[BUNDLES_MAX]; /* owned; made when needed */
     _Atomic bool is_sending;      /* the renewer is about to look for answers anyway */
     _Atomic uint32_t telling;     /* answers to come, and threads that may still call the renewer */
 };
@@ -52,20 +54,18 @@ static bundle *new_bundle(snk_batch *batch)
     if (made == NULL)
         return NULL;
     made->batch = batch;
-    (void)pthread_mutex_lock(&batch->mutex);
     batch->bundles[batch->count++] = made;
-    (void)pthread_mutex_unlock(&batch->mutex);
     return made;
 }
 
-snk_batch *snk_batch_new(sneck_client *client)
+snk_batch *snk_batch_new(sneck_client *client, snk_parking *parking)
 {
     snk_batch *batch = calloc(1, sizeof *batch);
     if (batch == NULL)
         return NULL;
     batch->client = client;
+    batch->parking = parking;
     atomic_init(&batch->since_ns, SNK_NEVER_NS);
-    (void)pthread_mutex_init(&batch->mutex, NULL);
     /* One is enough, if it must be. */
     if (new_bundle(batch) == NULL) {
         snk_batch_free(batch);
@@ -80,7 +80,6 @@ void snk_batch_free(snk_batch *batch)
         return;
     for (size_t i = 0; i < batch->count; i++)
         free(batch->bundles[i]);
-    (void)pthread_mutex_destroy(&batch->mutex);
     free(batch);
 }
 
@@ -105,25 +104,23 @@ static bool has_loss(const snk_actions *actions)
     return false;
 }
 
-/* Takes an answer to its machine; what follows from it is left in the turn. */
-static void reply(const bundle *self, size_t index, const snk_answer *answer, snk_turn *turn)
+/* Takes an answer to its machine. Returns how many holds were lost by it. */
+static size_t reply(const snk_batch *batch, snk_entry *entry, const snk_send *send, const snk_answer *answer)
 {
-    snk_event event = { .kind = SNK_EVENT_REPLY, .send = &self->claims[index].send, .answer = answer };
-    snk_turn_run(turn, self->batch->client, self->entries[index], &event);
+    snk_turn turn;
+    snk_event event = { .kind = SNK_EVENT_REPLY, .send = send, .answer = answer };
+    snk_turn_run(&turn, batch->client, entry, &event);
+    size_t lost = has_loss(&turn.actions);
+    snk_errands_leave(&turn);
+    return lost;
 }
 
 static void take_back(bundle *self)
 {
     snk_batch *batch = self->batch;
-    (void)pthread_mutex_lock(&batch->mutex);
-    set_state(self, BUNDLE_TAKEN_BACK);
-    (void)pthread_mutex_unlock(&batch->mutex);
     for (size_t i = 0; i < self->count; i++) {
-        snk_turn turn;
         snk_answer_settle(&self->answers[i]);
-        reply(self, i, &self->answers[i], &turn);
-        batch->lost += has_loss(&turn.actions);
-        snk_perform(&turn, NULL);
+        batch->lost += reply(batch, self->entries[i], &self->claims[i].send, &self->answers[i]);
         snk_registry_unpin(&batch->client->registry, self->entries[i]);
     }
     self->count = 0;
@@ -146,10 +143,9 @@ static void done(snk_call *call)
 {
     bundle *self = call->context;
     snk_batch *batch = self->batch;
-    sneck_client *client = batch->client;
-    set_state(self, BUNDLE_ANSWERED); /* from here on the renewer may use it again */
+    set_state(self, BUNDLE_ANSWERED); /* from here on its thread may use it again */
     if (!atomic_load(&batch->is_sending))
-        snk_renewer_call(client);
+        snk_parking_call_and_wake(batch->parking);
     /* Release: pairs with the acquire in snk_batch_finish, after which all of this may be gone. */
     (void)atomic_fetch_sub_explicit(&batch->telling, 1, memory_order_release);
 }
@@ -179,35 +175,53 @@ static void send_bundle(bundle *self)
     }
 }
 
-/* An open bundle for a part; a new one if there is none. Waits when there is no room. */
+static size_t count_out(const snk_batch *batch, uint32_t part)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < batch->count; i++)
+        count += state_of(batch->bundles[i]) == BUNDLE_SENT && batch->bundles[i]->part == part;
+    return count;
+}
+
+/* An open bundle for a part with room in it; NULL: the part has enough to answer, or there is no memory. */
 static bundle *open_bundle(snk_batch *batch, uint32_t part)
 {
-    for (;;) {
-        bundle *unused = NULL;
-        for (size_t i = 0; i < batch->count; i++) {
-            bundle *self = batch->bundles[i];
-            bundle_state state = state_of(self);
-            if (state == BUNDLE_OPEN && self->part == part)
-                return self;
-            if (state == BUNDLE_FREE)
-                unused = self;
-        }
-        if (unused == NULL)
-            unused = new_bundle(batch);
-        if (unused != NULL) {
-            unused->part = part;
-            set_state(unused, BUNDLE_OPEN);
-            return unused;
-        }
-        /* Only with more parts than bundles, or without memory. */
-        batch->lost = snk_batch_finish(batch);
+    bundle *unused = NULL;
+    for (size_t i = 0; i < batch->count; i++) {
+        bundle *self = batch->bundles[i];
+        bundle_state state = state_of(self);
+        if (state == BUNDLE_OPEN && self->part == part)
+            return self->count < SNK_RENEW_BATCH_MAX ? self : NULL;
+        if (state == BUNDLE_FREE)
+            unused = self;
     }
+    if (count_out(batch, part) >= OUT_MAX)
+        return NULL;
+    if (unused == NULL)
+        unused = new_bundle(batch);
+    if (unused == NULL)
+        return NULL;
+    unused->part = part;
+    set_state(unused, BUNDLE_OPEN);
+    return unused;
+}
+
+/* Instead of waiting for a part that does not keep up: this one is not sent, and comes again soon. */
+static void refuse(const snk_batch *batch, snk_entry *entry, const snk_send *send)
+{
+    snk_answer none = { .kind = SNK_ANSWER_UNCERTAIN };
+    (void)snk_fail(&none.error, SNECK_UNKNOWN, 0, "too many renewals wait for an answer of this part of the store");
+    (void)reply(batch, entry, send, &none);
 }
 
 size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
 {
     snk_store *store = batch->client->store;
     bundle *self = open_bundle(batch, store->ops->part == NULL ? 0 : store->ops->part(store, entry->name));
+    if (self == NULL) {
+        refuse(batch, entry, send);
+        return snk_batch_flush(batch);
+    }
     snk_entry_pin(entry);
     self->entries[self->count] = entry;
     self->claims[self->count] = (snk_claim){
@@ -220,54 +234,62 @@ size_t snk_batch_add(snk_batch *batch, snk_entry *entry, const snk_send *send)
     return self->count == SNK_RENEW_BATCH_MAX ? snk_batch_flush(batch) : 0;
 }
 
-size_t snk_batch_flush(snk_batch *batch)
+/* A part that is slow gets fewer and larger ones, so that what falls due lock by lock cannot use them all up. */
+static bool is_to_be_sent(const snk_batch *batch, const bundle *self)
 {
+    if (state_of(self) != BUNDLE_OPEN)
+        return false;
+    size_t out = count_out(batch, self->part);
+    return out < OUT_PARTLY_FULL_MAX || (self->count == SNK_RENEW_BATCH_MAX && out < OUT_MAX);
+}
+
+/* How many it sent. */
+static size_t send_open(snk_batch *batch)
+{
+    size_t sent = 0;
     atomic_store(&batch->is_sending, true);
     for (size_t i = 0; i < batch->count; i++) {
-        if (state_of(batch->bundles[i]) != BUNDLE_OPEN)
+        if (!is_to_be_sent(batch, batch->bundles[i]))
             continue;
         atomic_store_explicit(&batch->since_ns, snk_now_ns(), memory_order_relaxed);
         send_bundle(batch->bundles[i]);
         atomic_store_explicit(&batch->since_ns, SNK_NEVER_NS, memory_order_relaxed);
+        sent++;
     }
     atomic_store(&batch->is_sending, false);
-    return collect(batch);
+    return sent;
 }
 
-size_t snk_batch_finish(snk_batch *batch)
+/* An answer that comes while it sends calls nobody, and may be what another bundle waits for. */
+size_t snk_batch_flush(snk_batch *batch)
 {
-    size_t lost = snk_batch_flush(batch);
-    while (atomic_load_explicit(&batch->telling, memory_order_acquire) > 0) {
-        struct timespec pause = snk_timespec(SNK_NS_PER_MS);
-        (void)nanosleep(&pause, NULL);
-    }
+    size_t lost = 0;
+    do {
+        lost += collect(batch);
+    } while (send_open(batch) > 0);
     return lost + collect(batch);
 }
 
-/* ---- When the thread hangs ---- */
+static bool is_idle(const snk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        if (state_of(batch->bundles[i]) != BUNDLE_FREE)
+            return false;
+    return atomic_load_explicit(&batch->telling, memory_order_acquire) == 0;
+}
+
+size_t snk_batch_finish(snk_batch *batch, int64_t until_ns)
+{
+    size_t lost = snk_batch_flush(batch);
+    while (!is_idle(batch) && snk_now_ns() < until_ns) {
+        struct timespec pause = snk_timespec(SNK_NS_PER_MS);
+        (void)nanosleep(&pause, NULL);
+        lost += snk_batch_flush(batch);
+    }
+    return lost;
+}
 
 int64_t snk_batch_since_ns(const snk_batch *batch)
 {
     return atomic_load_explicit(&batch->since_ns, memory_order_relaxed);
-}
-
-static void abandon_bundle(const bundle *self, const snk_answer *none)
-{
-    bundle_state state = state_of(self);
-    bool is_out = state == BUNDLE_SENT || state == BUNDLE_ANSWERED;
-    for (size_t i = 0; is_out && i < self->count; i++) {
-        snk_turn turn;
-        reply(self, i, none, &turn);
-        snk_perform_chases(&turn);
-    }
-}
-
-void snk_batch_abandon(snk_batch *batch)
-{
-    snk_answer none = { .kind = SNK_ANSWER_UNCERTAIN };
-    (void)snk_fail(&none.error, SNECK_UNKNOWN, 0, "the renewal thread waits for the store and does not come back");
-    (void)pthread_mutex_lock(&batch->mutex);
-    for (size_t i = 0; i < batch->count; i++)
-        abandon_bundle(batch->bundles[i], &none);
-    (void)pthread_mutex_unlock(&batch->mutex);
 }

@@ -106,6 +106,14 @@ static bool is_answered(const snk_answer *answer)
     return answer->kind != SNK_ANSWER_FAILED && answer->kind != SNK_ANSWER_UNCERTAIN;
 }
 
+/* What the first attempt came to is what the remedy came to; the rest is up to the chase. */
+static void settle(sneck_client *client, chase *asked)
+{
+    if (asked->claim.send.is_remedy)
+        snk_watch_released(client, is_answered(&asked->answer));
+    asked->claim.send.is_remedy = false;
+}
+
 /* A store that does not answer one does not answer the next: all of them wait. */
 static void put_back(sneck_client *client, chase *unanswered, int64_t now_ns)
 {
@@ -168,6 +176,7 @@ static void take_answers(sneck_client *client)
     snk_chaser *chaser = &client->renewer.chaser;
     chase *answered = NULL;
     while ((answered = pop_answered(chaser)) != NULL) {
+        settle(client, answered);
         if (is_answered(&answered->answer)) {
             atomic_store(&chaser->failures, 0);
             forget(chaser, answered);

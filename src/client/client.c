@@ -164,6 +164,7 @@ static sneck_client *new_client(void)
     snk_idpool_init(&client->ids);
     snk_registry_init(&client->registry);
     snk_renewer_init(&client->renewer);
+    snk_errands_init(&client->errands);
     snk_keeper_init(&client->keeper);
     snk_events_init(&client->events);
     snk_callbacks_init(&client->callbacks);
@@ -184,6 +185,7 @@ static void free_client(sneck_client *client)
     snk_events_deinit(client);
     snk_registry_deinit(&client->registry);
     snk_keeper_deinit(&client->keeper);
+    snk_errands_deinit(&client->errands);
     snk_renewer_deinit(&client->renewer);
     snk_log_deinit(&client->log);
     snk_metrics_deinit(&client->metrics);
@@ -302,6 +304,7 @@ void sneck_close(sneck_client *client)
     (void)pthread_mutex_lock(&client->start_mutex);
     (void)pthread_mutex_unlock(&client->start_mutex);
     snk_watch_stop(client);
+    snk_errands_stop(client);
     snk_renewer_stop(client, until_ns);
     snk_keeper_stop(client);
     snk_callbacks_stop(client);

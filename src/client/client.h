@@ -6,11 +6,10 @@
  *     watch.mutex            one round of the watchdog at a time
  *     client.start_mutex     starting threads
  *     registry.mutex         which names there are
- *     batch.mutex            renewals that the store has; never two of them
  *     entry.mutex            the machine of one name; never two of them
  *     chaser.mutex           how many chases there are
  *     timers.mutex           each heap; never two of them
- *     callbacks.mutex, events.mutex, renewer.mutex, idpool.mutex, waits.mutex, watch.inbox_mutex, watch.shown_mutex
+ *     callbacks.mutex, events.mutex, errands.mutex, idpool.mutex, waits.mutex, watch.inbox_mutex, watch.shown_mutex
  *                            leaves: nothing is taken under them
  *
  * None of them is held while a callback is called, and none but watch.mutex while the store is. entry.mutex is held
@@ -30,6 +29,7 @@
 
 #include "base/forkmark.h"
 #include "client/callbacks.h"
+#include "client/errands.h"
 #include "client/events.h"
 #include "client/gate.h"
 #include "client/idpool.h"
@@ -64,6 +64,7 @@ struct sneck_client {
     snk_idpool ids;
     snk_registry registry;
     snk_renewer renewer;
+    snk_errands errands;
     snk_keeper keeper;
     snk_callbacks callbacks;
     snk_events events;

@@ -32,6 +32,7 @@ void snk_event_queue_init(snk_event_queue *queue)
 {
     *queue = (snk_event_queue){ 0 };
     snk_list_init(&queue->queued);
+    snk_list_init(&queue->dispensable);
     snk_list_init(&queue->unused);
 }
 
@@ -66,29 +67,39 @@ static snk_record *record_of(snk_link *link)
     return link == NULL ? NULL : SNK_CONTAINER(link, snk_record, link);
 }
 
-static bool is_no_loss(const snk_record *record, const void *context)
+static void remove_queued(snk_event_queue *queue, snk_record *record)
 {
-    (void)context;
-    return record->note.kind != SNECK_EVENT_LOST;
+    snk_list_remove(&record->link);
+    if (record->note.kind != SNECK_EVENT_LOST)
+        snk_list_remove(&record->dispensable);
+    queue->count--;
+}
+
+/* The oldest event that may be dropped makes room; NULL: all are losses. */
+static snk_record *drop_one(snk_event_queue *queue, snk_entry **dropped_out)
+{
+    snk_link *link = snk_list_first(&queue->dispensable);
+    if (link == NULL)
+        return NULL;
+    snk_record *record = SNK_CONTAINER(link, snk_record, dispensable);
+    remove_queued(queue, record);
+    *dropped_out = record->entry;
+    free(record->detail);
+    queue->dropped++;
+    return record;
 }
 
 /* Room for one more: an unused record, else that of an event worth less, else for a loss a new one. */
 static snk_record *make_room(snk_event_queue *queue, sneck_event_kind kind, snk_entry **dropped_out)
 {
     snk_record *room = record_of(snk_list_first(&queue->unused));
-    if (room == NULL && dropped_out != NULL) {
-        room = snk_event_queue_find(queue, is_no_loss, NULL);
-        if (room != NULL) {
-            *dropped_out = room->entry;
-            free(room->detail);
-            queue->dropped++;
-            queue->count--;
-        }
+    if (room != NULL) {
+        snk_list_remove(&room->link);
+        return room;
     }
-    if (room == NULL)
-        return kind == SNECK_EVENT_LOST ? malloc(sizeof *room) : NULL;
-    snk_list_remove(&room->link);
-    return room;
+    if (dropped_out != NULL)
+        room = drop_one(queue, dropped_out);
+    return room == NULL && kind == SNECK_EVENT_LOST ? malloc(sizeof *room) : room;
 }
 
 bool snk_event_queue_push(snk_event_queue *queue, const snk_record *record, const char *detail, snk_entry **dropped_out)
@@ -105,6 +116,8 @@ bool snk_event_queue_push(snk_event_queue *queue, const snk_record *record, cons
     if (room->entry != NULL)
         snk_entry_pin(room->entry);
     snk_list_append(&queue->queued, &room->link);
+    if (room->note.kind != SNECK_EVENT_LOST)
+        snk_list_append(&queue->dispensable, &room->dispensable);
     queue->count++;
     return true;
 }
@@ -120,8 +133,7 @@ snk_record *snk_event_queue_find(const snk_event_queue *queue,
 
 void snk_event_queue_take(snk_event_queue *queue, snk_record *record, snk_record *record_out)
 {
-    snk_list_remove(&record->link);
-    queue->count--;
+    remove_queued(queue, record);
     *record_out = *record;
     if (record >= queue->slab && record < queue->slab + SNK_EVENTS_QUEUED_MAX)
         snk_list_append(&queue->unused, &record->link);

@@ -16,7 +16,8 @@
 
 typedef struct snk_record {
     snk_link link;
-    snk_entry *entry; /* pinned; NULL: it is about no lock */
+    snk_link dispensable; /* in queue.dispensable, unless it is a loss */
+    snk_entry *entry;     /* pinned; NULL: it is about no lock */
     snk_note note;
     char *detail; /* owned; instead of the note's message; NULL: none */
     int64_t time_ms;
@@ -32,8 +33,9 @@ void snk_record_show(const snk_record *record, sneck_event *event_out);
 void snk_record_forget(const snk_record *record, snk_registry *registry);
 
 typedef struct snk_event_queue {
-    snk_record *slab; /* owned; SNK_EVENTS_QUEUED_MAX of them; NULL: nobody listens */
-    snk_list queued;  /* oldest first */
+    snk_record *slab;     /* owned; SNK_EVENTS_QUEUED_MAX of them; NULL: nobody listens */
+    snk_list queued;      /* oldest first */
+    snk_list dispensable; /* of those, what may be dropped; oldest first. So nobody looks for one among all losses */
     snk_list unused;
     uint64_t count; /* of those that are queued */
     uint64_t dropped;

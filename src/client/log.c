@@ -17,19 +17,26 @@ void snk_log_deinit(snk_log *log)
     (void)pthread_mutex_destroy(&log->mutex);
 }
 
-static size_t kind_of(const char *event)
+/* Each event has an account of its own, opened by its first line. Should there be more, the last ones share one. */
+static struct snk_log_limit *limit_of_locked(snk_log *log, const char *event)
 {
-    uint32_t hash = 5381;
-    for (; *event != '\0'; event++)
-        hash = hash * 33 + (unsigned char)*event;
-    return hash % SNK_LOG_KINDS;
+    size_t i = 0;
+    while (i < log->count && strncmp(log->limits[i].event, event, sizeof log->limits[i].event - 1) != 0)
+        i++;
+    if (i < log->count)
+        return &log->limits[i];
+    if (log->count == SNK_LOG_KINDS)
+        return &log->limits[SNK_LOG_KINDS - 1];
+    struct snk_log_limit *limit = &log->limits[log->count++];
+    (void)snk_copy_text(limit->event, sizeof limit->event, event);
+    return limit;
 }
 
 /* May a line of this event be written now? Then `*left_out` is how many were not since the last one. */
 static bool is_admitted(snk_log *log, const char *event, int64_t now_ns, uint32_t *left_out)
 {
     (void)pthread_mutex_lock(&log->mutex);
-    struct snk_log_limit *limit = &log->limits[kind_of(event)];
+    struct snk_log_limit *limit = limit_of_locked(log, event);
     if (limit->since_ns == 0 || now_ns - limit->since_ns >= SNK_NS_PER_S) {
         limit->since_ns = now_ns;
         limit->count = 0;
@@ -66,7 +73,9 @@ void snk_log_write(sneck_client *client, sneck_log_level level, const char *even
 /* What a store may say beside its event; so nothing in a value can pass for another key. */
 static const char *known_key(const char *text, size_t *length_out)
 {
-    static const char *const keys[] = { "server", "error", "again", "path", "reason", "node", "shard", "role" };
+    static const char *const keys[] = {
+        "server", "error", "again", "path", "reason", "node", "shard", "role", "before"
+    };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
         size_t length = strlen(keys[i]);
         if (strncmp(text, keys[i], length) == 0 && text[length] == '=') {

@@ -13,7 +13,7 @@
 #include "sneck.h"
 
 #define SNK_LOG_RATE 10
-#define SNK_LOG_KINDS 32
+#define SNK_LOG_KINDS 64
 #define SNK_LOG_FIELDS_MAX 8
 
 /* What a line says beside its event; the last one of a list has no key. */
@@ -29,7 +29,9 @@ typedef struct snk_log {
         int64_t since_ns; /* when the present second began */
         uint32_t count;   /* of lines in it */
         uint32_t left_out;
-    } limits[SNK_LOG_KINDS]; /* by a hash of the event; under mutex */
+        char event[32];
+    } limits[SNK_LOG_KINDS]; /* under mutex */
+    size_t count;            /* of those in use; under mutex */
 } snk_log;
 
 void snk_log_init(snk_log *log);

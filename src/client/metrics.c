@@ -89,7 +89,8 @@ static void raise_to(_Atomic int64_t *word, int64_t value)
 
 static void count_renewal(snk_metrics *metrics, const snk_entry *entry, const snk_note *note)
 {
-    snk_histogram_add(&metrics->margins, &snk_bounds_of_leases, note->took_ns);
+    if (!note->of_offer)
+        snk_histogram_add(&metrics->margins, &snk_bounds_of_leases, note->took_ns);
     if (note->delay_ns < 0)
         return;
     snk_histogram_add(&metrics->lateness, &snk_bounds_of_leases, note->delay_ns);
@@ -113,7 +114,7 @@ static void count_note(snk_metrics *metrics, const snk_entry *entry, const snk_n
         snk_histogram_add(&kin->waits, &snk_bounds_of_locks, note->took_ns);
         if (note->delay_ns >= 0)
             snk_histogram_add(&kin->hand_offs, &snk_bounds_of_locks, note->delay_ns);
-    } else if (note->kind == SNECK_EVENT_RELEASED || note->kind == SNECK_EVENT_LOST) {
+    } else if (note->kind == SNECK_EVENT_RELEASED || (note->kind == SNECK_EVENT_LOST && note->hold != NULL)) {
         snk_histogram_add(&kin->holds, &snk_bounds_of_locks, note->took_ns);
     }
     if (note->kind == SNECK_EVENT_LOST)

@@ -163,14 +163,22 @@ static void write_checks(snk_exposition *out, const snk_watchdog *engine)
         snk_exposition_count(out, label("check", sneck_check_kind_name((sneck_check_kind)i)), engine->alerts[i]);
 }
 
-static void write_watchdog(snk_exposition *out, sneck_client *client, const snk_watchdog *engine)
+/* So that one that hangs in its first round is seen too. */
+static double round_age(sneck_client *client, const snk_watchdog *engine)
 {
     int64_t run_at_ns = engine->checks[SNECK_CHECK_RECOVERY].run_at_ns; /* the last one of a round */
+    if (run_at_ns == 0)
+        run_at_ns = atomic_load(&client->watch.started_at_ns);
+    return run_at_ns == 0 ? 0 : seconds(snk_now_ns() - run_at_ns);
+}
+
+static void write_watchdog(snk_exposition *out, sneck_client *client, const snk_watchdog *engine)
+{
     int64_t period_ms = atomic_load(&client->watch.period_ms);
     write_checks(out, engine);
     snk_exposition_family(out, "sneck_watchdog_round_age_seconds", "gauge",
-                          "Since the watchdog's last round was complete; 0 before the first.");
-    snk_exposition_value(out, none, run_at_ns == 0 ? 0 : seconds(snk_now_ns() - run_at_ns));
+                          "Since the watchdog's last round was complete, or since it began; 0: it is off.");
+    snk_exposition_value(out, none, round_age(client, engine));
     snk_exposition_family(out, "sneck_watchdog_period_seconds", "gauge", "How often the watchdog looks; 0: it is off.");
     snk_exposition_value(out, none, period_ms == INT64_MAX ? 0 : (double)period_ms / 1e3);
     snk_exposition_family(out, "sneck_recoveries_total", "counter",
@@ -215,7 +223,7 @@ static void write_connection(snk_exposition *out, sneck_client *client, const sn
     snk_exposition_family(out, "sneck_backend_up", "gauge", "1 when the store is connected, or needs no connection.");
     snk_exposition_count(out, none, state.connected);
     snk_exposition_family(out, "sneck_backend_reconnects_total", "counter", "Connections that were made anew.");
-    snk_exposition_count(out, none, state.connects > 0 ? state.connects - 1 : 0);
+    snk_exposition_count(out, none, snk_store_reconnects(&state));
     snk_exposition_family(out, "sneck_backend_connect_failures_total", "counter",
                           "Attempts to connect that failed, and connections given up.");
     snk_exposition_count(out, none, state.failures);

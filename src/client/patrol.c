@@ -19,12 +19,17 @@ typedef struct owner {
 struct snk_patrol {
     sneck_client *client; /* borrowed */
     snk_batch *batch;     /* owned */
+    size_t lost_late;     /* holds that were lost by answers which came after their round, for the report of the next */
     uint64_t round;
     owner *owners; /* owned */
     size_t owner_count;
     size_t owner_capacity;
-    size_t last; /* index of the owner that was asked for last: mostly it is asked for again */
+    size_t last;  /* index of the owner that was asked for last: mostly it is asked for again */
+    bool is_full; /* in this round a remedy was put off: those that were put off before need not ask */
 };
+
+/* In hold.reported, beside the finding: what was to be done about it was put off. */
+#define PUT_OFF UINT8_C(0x80)
 
 /* What is to be done about one hold, once its mutex was given back. */
 typedef struct verdict {
@@ -32,6 +37,8 @@ typedef struct verdict {
     snk_remedy remedy;
     uint64_t owner;
     uint64_t token;
+    bool is_news;
+    bool was_put_off; /* it was told before, and nothing was done about it yet */
     bool at_risk;
     int64_t remaining_ns;
 } verdict;
@@ -39,7 +46,7 @@ typedef struct verdict {
 snk_patrol *snk_patrol_new(sneck_client *client)
 {
     snk_patrol *patrol = calloc(1, sizeof *patrol);
-    snk_batch *batch = snk_batch_new(client);
+    snk_batch *batch = snk_batch_new(client, &client->watch.parking);
     if (patrol == NULL || batch == NULL) {
         free(patrol);
         snk_batch_free(batch);
@@ -137,54 +144,76 @@ static void tell(const snk_patrol *patrol, snk_entry *entry, const verdict *foun
 }
 
 /* A step that ends a hold, or what an owner has of it. */
-static void end_hold(const snk_patrol *patrol, snk_entry *entry, snk_event event)
+static void end_hold(const snk_patrol *patrol, snk_entry *entry, snk_event event, bool is_remedy)
 {
     snk_turn turn;
     snk_turn_run(&turn, patrol->client, entry, &event);
-    snk_perform(&turn, NULL);
+    sneck_error result = turn.actions.release;
+    bool is_chased = turn.actions.send_count > 0 && !turn.actions.pending; /* its answer comes later */
+    snk_perform(&turn, &result);
+    if (is_remedy && !is_chased)
+        snk_watchdog_worked(&patrol->client->watch.engine, SNK_REMEDY_RELEASE,
+                            result.status == SNECK_OK || result.status == SNECK_LOST);
 }
 
-static bool may_end(const snk_patrol *patrol, const verdict *found)
+static bool may_end(snk_patrol *patrol, const verdict *found)
 {
     snk_watchdog *engine = &patrol->client->watch.engine;
-    if (found->remedy != SNK_REMEDY_RELEASE && found->remedy != SNK_REMEDY_REACQUIRE)
+    if (patrol->is_full && found->was_put_off)
         return false;
-    if (!snk_watchdog_may_try(engine, SNK_REMEDY_RELEASE, snk_now_ns()))
-        return false;
-    snk_watchdog_worked(engine, SNK_REMEDY_RELEASE, true);
-    return true;
+    if (snk_watchdog_may_try(engine, SNK_REMEDY_RELEASE, snk_now_ns()))
+        return true;
+    patrol->is_full = true;
+    return false;
 }
 
-static void act(const snk_patrol *patrol, snk_entry *entry, const verdict *found)
+/* It is still to be done, in a later round. */
+static void put_off(snk_entry *entry, const verdict *found)
 {
-    bool died = found->finding == SNK_FINDING_OWNER_DIED;
-    bool stuck = found->finding == SNK_FINDING_OWNER_STUCK;
-    if (died)
+    (void)pthread_mutex_lock(&entry->mutex);
+    snk_hold *hold = entry->machine.hold;
+    if (hold != NULL && hold->owner == found->owner && hold->token == found->token)
+        hold->reported |= PUT_OFF;
+    (void)pthread_mutex_unlock(&entry->mutex);
+}
+
+static void tell_finding(const snk_patrol *patrol, snk_entry *entry, const verdict *found)
+{
+    if (found->finding == SNK_FINDING_OWNER_DIED)
         tell(patrol, entry, found, SNECK_EVENT_OWNER_DIED, "the thread that holds it has ended");
     else
         tell(patrol, entry, found, SNECK_EVENT_STUCK,
-             stuck ? "its owner is blocked or stopped for longer than stuck_ms"
-                   : "it is held for longer than max_hold_ms");
-    if (!may_end(patrol, found))
-        return;
-    if (died)
-        end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = found->owner });
-    else
-        end_hold(patrol, entry,
-                 (snk_event){
-                     .kind = SNK_EVENT_REVOKE,
-                     .owner = found->owner,
-                     .token = found->token,
-                     .cause = stuck ? SNECK_CAUSE_STUCK : SNECK_CAUSE_OVERDUE,
-                 });
+             found->finding == SNK_FINDING_OWNER_STUCK ? "its owner is blocked or stopped for longer than stuck_ms"
+                                                       : "it is held for longer than max_hold_ms");
+}
+
+/* Tells what was found, once, and does what is to be done about it. False: that was put off. */
+static bool act(snk_patrol *patrol, snk_entry *entry, const verdict *found)
+{
+    if (found->is_news)
+        tell_finding(patrol, entry, found);
+    if (found->remedy != SNK_REMEDY_RELEASE && found->remedy != SNK_REMEDY_REACQUIRE)
+        return true;
+    if (!may_end(patrol, found)) {
+        put_off(entry, found);
+        return false;
+    }
+    snk_event event = { .kind = SNK_EVENT_OWNER_GONE, .owner = found->owner, .token = found->token };
+    if (found->finding != SNK_FINDING_OWNER_DIED) {
+        event.kind = SNK_EVENT_REVOKE;
+        event.cause = found->finding == SNK_FINDING_OWNER_STUCK ? SNECK_CAUSE_STUCK : SNECK_CAUSE_OVERDUE;
+    }
+    end_hold(patrol, entry, event, true);
+    return true;
 }
 
 /* A hold whose owner was reported and who keeps it is not reported in each round. */
-static bool is_news_locked(snk_hold *hold, snk_finding finding)
+static void compare_locked(snk_hold *hold, verdict *found)
 {
-    bool is_news = finding != SNK_FINDING_NONE && hold->reported != (uint8_t)finding;
-    hold->reported = (uint8_t)finding;
-    return is_news;
+    bool is_found = found->finding != SNK_FINDING_NONE;
+    found->is_news = is_found && (hold->reported & ~PUT_OFF) != (int)found->finding;
+    found->was_put_off = is_found && !found->is_news && (hold->reported & PUT_OFF) != 0;
+    hold->reported = (uint8_t)found->finding;
 }
 
 /* ---- The round ---- */
@@ -211,22 +240,23 @@ static void visit(snk_patrol *patrol, snk_entry *entry, snk_patrol_orders orders
 {
     verdict found = { .finding = SNK_FINDING_NONE };
     snk_send send;
-    bool is_news = false;
     bool checks = false;
     (void)pthread_mutex_lock(&entry->mutex);
     if (entry->machine.hold != NULL) {
         judge_locked(patrol, entry, &found);
-        is_news = is_news_locked(entry->machine.hold, found.finding);
+        compare_locked(entry->machine.hold, &found);
         checks = wants_check_locked(&entry->machine, orders, &send);
     }
     (void)pthread_mutex_unlock(&entry->mutex);
     if (found.at_risk)
         tell(patrol, entry, &found, SNECK_EVENT_AT_RISK, "it was not renewed in time");
-    if (found.finding != SNK_FINDING_NONE && report->owner == SNK_FINDING_NONE)
+    if (found.finding != SNK_FINDING_NONE && report->owner == SNK_FINDING_NONE) {
         report->owner = found.finding;
+        report->remedy = found.remedy;
+    }
     report->owner_count += found.finding != SNK_FINDING_NONE;
-    if (is_news)
-        act(patrol, entry, &found);
+    if (found.is_news || found.was_put_off)
+        (void)act(patrol, entry, &found);
     if (checks)
         report->lost_count += snk_batch_add(patrol->batch, entry, &send);
 }
@@ -236,13 +266,37 @@ void snk_patrol_walk(snk_patrol *patrol, snk_patrol_orders orders, snk_patrol_re
     snk_registry *registry = &patrol->client->registry;
     *report_out = (snk_patrol_report){ .owner = SNK_FINDING_NONE };
     patrol->round++;
+    patrol->is_full = false;
     for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry))
         visit(patrol, entry, orders, report_out);
-    report_out->lost_count += snk_batch_finish(patrol->batch);
+    report_out->lost_count += patrol->lost_late + snk_batch_finish(patrol->batch, orders.until_ns);
+    patrol->lost_late = 0;
     forget_owners(patrol);
 }
 
+void snk_patrol_collect(snk_patrol *patrol)
+{
+    patrol->lost_late += snk_batch_flush(patrol->batch);
+}
+
+void snk_patrol_finish(snk_patrol *patrol)
+{
+    (void)snk_batch_finish(patrol->batch, SNK_NEVER_NS);
+}
+
 /* ---- The end of an owner ---- */
+
+/* Somebody waits to have it again for this owner. */
+static bool is_rescued_locked(const snk_machine *machine, uint64_t owner_number)
+{
+    for (snk_link *link = snk_list_first(&machine->waiters); link != NULL;
+         link = snk_list_next(&machine->waiters, link)) {
+        const snk_waiter *waiter = SNK_CONTAINER(link, snk_waiter, link);
+        if (waiter->reserves && waiter->owner == owner_number)
+            return true;
+    }
+    return false;
+}
 
 static bool has_something_locked(const snk_machine *machine, uint64_t owner_number, verdict *found)
 {
@@ -260,27 +314,37 @@ static bool has_something_locked(const snk_machine *machine, uint64_t owner_numb
     *found = (verdict){ .owner = owner_number };
     if (hold != NULL && hold->reserved_for == owner_number)
         return true;
+    if (is_rescued_locked(machine, owner_number))
+        return true;
     for (snk_link *link = snk_list_first(&machine->lost); link != NULL; link = snk_list_next(&machine->lost, link))
         if (SNK_CONTAINER(link, snk_hold, link)->owner == owner_number)
             return true;
     return false;
 }
 
-void snk_patrol_bury(snk_patrol *patrol, uint64_t owner_number)
+/* What it has left in one lock. */
+static void bury_in(snk_patrol *patrol, snk_entry *entry, uint64_t owner_number, snk_burial *burial)
+{
+    verdict found;
+    (void)pthread_mutex_lock(&entry->mutex);
+    bool has_something = has_something_locked(&entry->machine, owner_number, &found);
+    if (has_something && found.finding == SNK_FINDING_OWNER_DIED)
+        compare_locked(entry->machine.hold, &found);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    if (found.is_news && burial->count++ == 0)
+        burial->remedy = found.remedy;
+    if (found.is_news || found.was_put_off)
+        burial->is_done &= act(patrol, entry, &found);
+    else if (has_something && found.finding == SNK_FINDING_NONE)
+        end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = owner_number }, false);
+}
+
+snk_burial snk_patrol_bury(snk_patrol *patrol, uint64_t owner_number)
 {
     snk_registry *registry = &patrol->client->registry;
-    for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry)) {
-        verdict found;
-        (void)pthread_mutex_lock(&entry->mutex);
-        bool has_something = has_something_locked(&entry->machine, owner_number, &found);
-        bool is_news = has_something && found.finding == SNK_FINDING_OWNER_DIED &&
-                       is_news_locked(entry->machine.hold, found.finding);
-        (void)pthread_mutex_unlock(&entry->mutex);
-        if (is_news) {
-            (void)snk_watchdog_note(&patrol->client->watch.engine, SNECK_CHECK_OWNER, found.finding, 1, snk_now_ns());
-            act(patrol, entry, &found);
-        } else if (has_something && found.finding == SNK_FINDING_NONE) {
-            end_hold(patrol, entry, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = owner_number });
-        }
-    }
+    snk_burial burial = { .is_done = true };
+    patrol->is_full = false;
+    for (snk_entry *entry = snk_registry_first(registry); entry != NULL; entry = snk_registry_next(registry, entry))
+        bury_in(patrol, entry, owner_number, &burial);
+    return burial;
 }

@@ -5,7 +5,7 @@
  *   acquire  name, token, waited (ns)
  *   wait     name; the calling thread goes to sleep until it may have the lock, once for each sleep
  *   release  name, token, held (ns)
- *   renew    name, token, left of the lease at that moment (ns)
+ *   renew    name, token, left of the lease, or of the offer, at that moment (ns)
  *   lost     name, token, held (ns), cause (sneck_cause_name)
  */
 #ifndef SNK_CLIENT_PROBES_H

@@ -1,22 +1,21 @@
 #include "client/renewer.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "client/async.h"
 #include "client/batch.h"
 #include "client/client.h"
-#include "client/perform.h"
 #include "client/thread.h"
+
+/* How long a thread that moves may have the mutex of an entry, by far. */
+#define MUTEX_PATIENCE_NS (100 * SNK_NS_PER_MS)
 
 void snk_renewer_init(snk_renewer *renewer)
 {
     snk_timers_init(&renewer->timers);
     snk_chaser_init(&renewer->chaser);
-    (void)pthread_mutex_init(&renewer->mutex, NULL);
-    snk_list_init(&renewer->ready);
-    snk_list_init(&renewer->waiting);
 }
 
 void snk_renewer_deinit(snk_renewer *renewer)
@@ -29,7 +28,6 @@ void snk_renewer_deinit(snk_renewer *renewer)
     }
     snk_chaser_deinit(&renewer->chaser);
     snk_timers_deinit(&renewer->timers);
-    (void)pthread_mutex_destroy(&renewer->mutex);
 }
 
 /*
@@ -48,6 +46,12 @@ static void beat(snk_worker *worker, int64_t now_ns)
     atomic_store_explicit(&worker->beat_at_ns, now_ns, memory_order_relaxed);
 }
 
+static bool is_over(const snk_worker *worker)
+{
+    return atomic_load_explicit(&worker->client->renewer.is_stopping, memory_order_acquire) ||
+           atomic_load_explicit(&worker->is_retired, memory_order_acquire);
+}
+
 /* ---- Renewals, and looks at queued claims ---- */
 
 static void pin(snk_timer *timer)
@@ -55,12 +59,18 @@ static void pin(snk_timer *timer)
     snk_entry_pin(SNK_CONTAINER(timer, snk_entry, renewal));
 }
 
+/* Its answer comes soon or not at all: it waits for nothing but its own part of the store. */
+static bool is_for_batch(const snk_turn *turn, const snk_send *send)
+{
+    return send->ask == SNK_ASK_RENEW && (send->is_hold || !turn->client->store->traits.slow_looks);
+}
+
 /* Leaves the renewals of a turn to the batch, and the rest in the turn. */
 static void take_renewals(snk_turn *turn, snk_batch *batch)
 {
     uint32_t left = 0;
     for (uint32_t i = 0; i < turn->actions.send_count; i++) {
-        if (turn->actions.sends[i].ask == SNK_ASK_RENEW) {
+        if (is_for_batch(turn, &turn->actions.sends[i])) {
             (void)snk_batch_add(batch, turn->entry, &turn->actions.sends[i]);
         } else {
             turn->actions.sends[left] = turn->actions.sends[i];
@@ -80,7 +90,7 @@ static void serve_timer(snk_worker *worker, snk_entry *entry)
         snk_turn_run(&turn, worker->client, entry, &event);
         more = turn.actions.more;
         take_renewals(&turn, worker->batch);
-        snk_perform(&turn, NULL);
+        snk_errands_leave(&turn);
     }
 }
 
@@ -100,7 +110,7 @@ static void serve_timers(snk_worker *worker)
     sneck_client *client = worker->client;
     int64_t now_ns = snk_now_ns();
     snk_timer *timer = NULL;
-    while ((timer = snk_timers_pop(&client->renewer.timers, now_ns, pin)) != NULL) {
+    while (!is_over(worker) && (timer = snk_timers_pop(&client->renewer.timers, now_ns, pin)) != NULL) {
         snk_entry *entry = SNK_CONTAINER(timer, snk_entry, renewal);
         serve_timer(worker, entry);
         snk_registry_unpin(&client->registry, entry);
@@ -110,62 +120,6 @@ static void serve_timers(snk_worker *worker)
     }
 }
 
-/* ---- Requests ---- */
-
-bool snk_renewer_push(sneck_client *client, sneck_request *request)
-{
-    snk_renewer *renewer = &client->renewer;
-    (void)pthread_mutex_lock(&renewer->mutex);
-    bool is_new = !snk_link_is_linked(&request->ready_link);
-    if (is_new) {
-        snk_request_ref(request);
-        snk_list_append(&renewer->ready, &request->ready_link);
-    }
-    (void)pthread_mutex_unlock(&renewer->mutex);
-    return is_new;
-}
-
-static sneck_request *pop_ready(snk_renewer *renewer)
-{
-    (void)pthread_mutex_lock(&renewer->mutex);
-    snk_link *link = snk_list_first(&renewer->ready);
-    if (link != NULL)
-        snk_list_remove(link);
-    (void)pthread_mutex_unlock(&renewer->mutex);
-    return link == NULL ? NULL : SNK_CONTAINER(link, sneck_request, ready_link);
-}
-
-/* The list of those that wait has a reference of its own. Once a request is decided it is not put in any more. */
-static void list_waiting(snk_renewer *renewer, sneck_request *request)
-{
-    bool dropped = false;
-    (void)pthread_mutex_lock(&request->entry->mutex);
-    bool waits = !request->is_release && !request->agent.waiter.decided;
-    (void)pthread_mutex_lock(&renewer->mutex);
-    bool listed = snk_link_is_linked(&request->waiting_link);
-    if (waits && !listed) {
-        snk_request_ref(request);
-        snk_list_append(&renewer->waiting, &request->waiting_link);
-        atomic_fetch_add(&renewer->waiting_count, 1);
-    } else if (!waits && listed) {
-        snk_list_remove(&request->waiting_link);
-        atomic_fetch_sub(&renewer->waiting_count, 1);
-        dropped = true;
-    }
-    (void)pthread_mutex_unlock(&renewer->mutex);
-    (void)pthread_mutex_unlock(&request->entry->mutex);
-    if (dropped)
-        snk_request_unref(request);
-}
-
-static void run_request(snk_renewer *renewer, sneck_request *request, bool news)
-{
-    snk_request_run(request, news);
-    list_waiting(renewer, request);
-    snk_request_end_rescue(request);
-}
-
-/* Between two requests too: however many there are, and however slow the store is, what is due is renewed in time. */
 static void serve_due(snk_worker *worker)
 {
     beat(worker, snk_now_ns());
@@ -175,75 +129,22 @@ static void serve_due(snk_worker *worker)
     snk_chaser_run(worker->client, snk_now_ns());
 }
 
-static void serve_ready(snk_worker *worker)
-{
-    snk_renewer *renewer = &worker->client->renewer;
-    sneck_request *request = NULL;
-    while ((request = pop_ready(renewer)) != NULL) {
-        run_request(renewer, request, false);
-        snk_request_unref(request);
-        serve_due(worker);
-    }
-}
-
-/* The one that has not been looked at for longest, with a reference; NULL: none. */
-static sneck_request *next_waiting(snk_renewer *renewer)
-{
-    (void)pthread_mutex_lock(&renewer->mutex);
-    snk_link *link = snk_list_first(&renewer->waiting);
-    sneck_request *request = link == NULL ? NULL : SNK_CONTAINER(link, sneck_request, waiting_link);
-    if (request != NULL) {
-        snk_list_remove(link);
-        snk_list_append(&renewer->waiting, link);
-        snk_request_ref(request);
-    }
-    (void)pthread_mutex_unlock(&renewer->mutex);
-    return request;
-}
-
-/* The store says that there is news about some claim of this client. */
-static void serve_news(snk_worker *worker)
-{
-    snk_renewer *renewer = &worker->client->renewer;
-    for (size_t left = atomic_load(&renewer->waiting_count); left > 0; left--) {
-        sneck_request *request = next_waiting(renewer);
-        if (request == NULL)
-            return;
-        run_request(renewer, request, true);
-        snk_request_unref(request);
-        serve_due(worker);
-    }
-}
-
 /* ---- The thread ---- */
 
 static void sleep_until_called(snk_worker *worker)
 {
-    sneck_client *client = worker->client;
-    snk_renewer *renewer = &client->renewer;
     int64_t until_ns = next_timers_ns(worker);
-    int64_t chase_ns = snk_chaser_next_ns(&renewer->chaser);
+    int64_t chase_ns = snk_chaser_next_ns(&worker->client->renewer.chaser);
     if (chase_ns < until_ns)
         until_ns = chase_ns;
-    bool news = false;
     if (!snk_parking_begin(&worker->parking))
         return;
     int64_t now_ns = snk_now_ns();
-    if (atomic_load(&renewer->waiting_count) > 0) {
-        news = client->store->ops->wait(client->store, 0, &worker->parking.word, SNK_ASLEEP, until_ns);
-    } else if (until_ns > now_ns) {
+    if (until_ns > now_ns) {
         snk_futex_word word = { .word = &worker->parking.word, .expected = SNK_ASLEEP };
         (void)snk_futex_wait_any(&word, 1, until_ns == SNK_NEVER_NS ? SNK_NEVER_NS : until_ns - now_ns);
     }
     snk_parking_end(&worker->parking);
-    if (news)
-        serve_news(worker);
-}
-
-static bool is_over(const snk_worker *worker)
-{
-    return atomic_load_explicit(&worker->client->renewer.is_stopping, memory_order_acquire) ||
-           atomic_load_explicit(&worker->is_retired, memory_order_acquire);
 }
 
 static void *run(void *argument)
@@ -251,16 +152,16 @@ static void *run(void *argument)
     snk_worker *worker = argument;
     sneck_client *client = worker->client;
     while (!is_over(worker)) {
-        serve_ready(worker);
         serve_due(worker);
-        sleep_until_called(worker);
+        /* One that hung and was replaced meanwhile is called by nobody. */
+        if (!is_over(worker))
+            sleep_until_called(worker);
     }
     if (atomic_load_explicit(&worker->is_retired, memory_order_acquire)) {
-        (void)snk_batch_finish(worker->batch);
+        (void)snk_batch_finish(worker->batch, SNK_NEVER_NS);
         return NULL;
     }
-    serve_ready(worker);
-    (void)snk_batch_finish(worker->batch);
+    (void)snk_batch_finish(worker->batch, SNK_NEVER_NS);
     snk_chaser_finish(client, client->renewer.finish_until_ns);
     return NULL;
 }
@@ -270,7 +171,7 @@ static sneck_status add_worker(sneck_client *client, sneck_error *error)
 {
     snk_renewer *renewer = &client->renewer;
     snk_worker *worker = calloc(1, sizeof *worker);
-    snk_batch *batch = snk_batch_new(client);
+    snk_batch *batch = worker == NULL ? NULL : snk_batch_new(client, &worker->parking);
     if (worker == NULL || batch == NULL) {
         free(worker);
         snk_batch_free(batch);
@@ -289,8 +190,10 @@ static sneck_status add_worker(sneck_client *client, sneck_error *error)
         return status;
     }
     renewer->workers = worker;
-    if (before != NULL)
+    if (before != NULL) {
         atomic_store_explicit(&before->is_retired, true, memory_order_release);
+        snk_parking_call_and_wake(&before->parking);
+    }
     return SNECK_OK;
 }
 
@@ -300,33 +203,44 @@ sneck_status snk_renewer_start(sneck_client *client, sneck_error *error)
 }
 
 /*
- * The old thread may have taken a timer out of the heap and got no further. Whoever has the mutex of an entry is at work
- * on it, and arms its timer.
+ * The old thread may have taken a timer out of the heap, stepped the machine, sent the renewal or got its answer, and got
+ * no further. Whatever it was: the machine counts it as not answered, and its timer is armed. Should the thread have
+ * stopped with the mutex of an entry, that one cannot be helped; nobody else keeps it for so long.
  */
-static void arm_all(sneck_client *client)
+static void take_over(sneck_client *client, snk_entry *entry)
+{
+    snk_turn turn;
+    snk_event event = { .kind = SNK_EVENT_ABANDONED };
+    struct timespec until;
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until = snk_timespec(until.tv_sec * SNK_NS_PER_S + until.tv_nsec + MUTEX_PATIENCE_NS);
+    snk_turn_init(&turn, client, entry);
+    if (pthread_mutex_timedlock(&entry->mutex, &until) != 0)
+        return;
+    snk_turn_take_locked(&turn, &event);
+    (void)pthread_mutex_unlock(&entry->mutex);
+    snk_turn_end(&turn);
+    snk_errands_leave(&turn);
+}
+
+static void take_over_all(sneck_client *client)
 {
     for (snk_entry *entry = snk_registry_first(&client->registry); entry != NULL;
-         entry = snk_registry_next(&client->registry, entry)) {
-        if (pthread_mutex_trylock(&entry->mutex) != 0)
-            continue;
-        (void)snk_timers_arm_lazily(&client->renewer.timers, &entry->renewal, entry->machine.timer_at_ns);
-        (void)pthread_mutex_unlock(&entry->mutex);
-    }
+         entry = snk_registry_next(&client->registry, entry))
+        take_over(client, entry);
 }
 
 sneck_status snk_renewer_replace(sneck_client *client, sneck_error *error)
 {
     snk_renewer *renewer = &client->renewer;
     (void)pthread_mutex_lock(&client->start_mutex);
-    snk_worker *old = atomic_load(&renewer->current);
-    sneck_status status = old == NULL || atomic_load(&renewer->is_stopping)
+    sneck_status status = atomic_load(&renewer->current) == NULL || atomic_load(&renewer->is_stopping)
                               ? snk_fail(error, SNECK_INVALID, 0, "there is no renewal thread")
                               : add_worker(client, error);
     (void)pthread_mutex_unlock(&client->start_mutex);
     if (status != SNECK_OK)
         return status;
-    snk_batch_abandon(old->batch);
-    arm_all(client);
+    take_over_all(client);
     snk_renewer_call(client);
     return SNECK_OK;
 }
@@ -350,11 +264,7 @@ int64_t snk_renewer_pending_ns(sneck_client *client)
     if (worker == NULL)
         return SNK_NEVER_NS;
     int64_t pending_ns = snk_timers_next(&renewer->timers);
-    int64_t others_ns[] = { snk_chaser_next_ns(&renewer->chaser), snk_batch_since_ns(worker->batch), SNK_NEVER_NS };
-    (void)pthread_mutex_lock(&renewer->mutex);
-    if (!snk_list_is_empty(&renewer->ready))
-        others_ns[2] = 0; /* since the last beat, at any rate */
-    (void)pthread_mutex_unlock(&renewer->mutex);
+    int64_t others_ns[] = { snk_chaser_next_ns(&renewer->chaser), snk_batch_since_ns(worker->batch) };
     for (size_t i = 0; i < sizeof others_ns / sizeof others_ns[0]; i++)
         if (others_ns[i] < pending_ns)
             pending_ns = others_ns[i];

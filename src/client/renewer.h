@@ -1,6 +1,7 @@
 /*
- * The thread that does the store's I/O for nobody in particular: renewals and looks at queued claims, in batches;
- * chases; asynchronous requests, whose agent it is.
+ * The thread that sends renewals, looks at queued claims and chases, in batches, and takes their answers. It never
+ * waits for the store on behalf of anything else: that is what errands.h is for. On a store of several parts it does not
+ * even wait for those, but takes the answers as they come.
  *
  * When it hangs, the watchdog puts another thread in its place. The old one ends as soon as it comes back; until then
  * both may be at work, so nothing here belongs to one thread alone but its own worker.
@@ -13,7 +14,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/list.h"
 #include "client/chaser.h"
 #include "client/parking.h"
 #include "client/timers.h"
@@ -39,10 +39,6 @@ typedef struct snk_renewer {
     _Atomic bool is_stopping;
     snk_timers timers; /* of entries: machine.timer_at_ns */
     snk_chaser chaser;
-    pthread_mutex_t mutex; /* a leaf */
-    snk_list ready;        /* requests that it should look at; under mutex */
-    snk_list waiting;      /* requests that wait for their lock; under mutex */
-    _Atomic size_t waiting_count;
     int64_t finish_until_ns; /* set before is_stopping */
 } snk_renewer;
 
@@ -69,7 +65,5 @@ int64_t snk_renewer_asks_ns(sneck_client *client);
 
 /* It has something to do. */
 void snk_renewer_call(sneck_client *client);
-/* It should look at the request. True: it must be called (after entry.mutex was given back). */
-bool snk_renewer_push(sneck_client *client, sneck_request *request);
 
 #endif

@@ -17,6 +17,7 @@ void snk_turn_init(snk_turn *turn, sneck_client *client, snk_entry *entry)
     turn->client = client;
     turn->entry = entry;
     turn->call_renewer = false;
+    turn->call_errands = false;
     turn->call_keeper = false;
     turn->call_watch = false;
     turn->word_count = 0;
@@ -78,6 +79,11 @@ static snk_agent *find_agent_locked(const snk_entry *entry, const snk_id *claim)
             return snk_agent_of(waiter);
     }
     return NULL;
+}
+
+bool snk_turn_seeks_locked(const snk_entry *entry, const snk_id *claim)
+{
+    return find_agent_locked(entry, claim) != NULL;
 }
 
 /* Only an acquire that is really sent needs the kernel's thread id. `self` is the waiter of the calling thread. */
@@ -219,6 +225,8 @@ void snk_turn_end(snk_turn *turn)
         snk_futex_wake(turn->words[i], INT_MAX, false);
     if (turn->call_renewer)
         snk_renewer_call(turn->client);
+    if (turn->call_errands)
+        snk_errands_call(turn->client);
     if (turn->call_keeper)
         snk_keeper_call(turn->client);
     if (turn->call_watch)

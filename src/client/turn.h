@@ -29,6 +29,7 @@ typedef struct snk_turn {
     sneck_client *client;
     snk_entry *entry;
     bool call_renewer;
+    bool call_errands;
     bool call_keeper;
     bool call_watch;
     size_t word_count;
@@ -52,6 +53,9 @@ void snk_turn_take_sends(snk_turn *turn, const snk_send sends[], uint32_t count)
  * it was granted the lock, or NULL. The agent takes it to the machine.
  */
 void snk_turn_call_locked(snk_turn *turn, const snk_id *claim, const snk_grant *grant);
+
+/* Somebody seeks the lock with this claim; entry.mutex is held. */
+bool snk_turn_seeks_locked(const snk_entry *entry, const snk_id *claim);
 
 /* Wakes whoever is to be woken; entry.mutex was given back. */
 void snk_turn_end(snk_turn *turn);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "client/agent.h"
 #include "client/client.h"
 #include "client/letter.h"
 #include "client/patrol.h"
@@ -15,6 +16,8 @@
 
 /* How many lost holds are looked up, to see whether they were broken by force, each time the watchdog wakes up. */
 #define INQUIRIES_MAX 16
+/* How often one is tried while the store does not answer. */
+#define INQUIRY_TRIES_MAX 10
 
 void snk_watch_init(snk_watch *watch)
 {
@@ -25,7 +28,7 @@ void snk_watch_init(snk_watch *watch)
     snk_watchdog_init(&watch->engine);
     snk_watchdog_init(&watch->shown);
     watch->link.round_trip_ns = -1;
-    snk_list_init(&watch->recovering);
+    snk_list_init(&watch->unfinished);
     snk_list_init(&watch->inbox);
 }
 
@@ -50,7 +53,7 @@ void snk_watch_deinit(sneck_client *client)
 {
     snk_watch *watch = &client->watch;
     discard(client, &watch->inbox);
-    discard(client, &watch->recovering);
+    discard(client, &watch->unfinished);
     snk_patrol_free(watch->patrol);
     (void)pthread_mutex_destroy(&watch->shown_mutex);
     (void)pthread_mutex_destroy(&watch->inbox_mutex);
@@ -95,31 +98,46 @@ void snk_watch_owner_ended(sneck_client *client, uint64_t owner)
         snk_watch_call(client);
 }
 
-bool snk_watch_lost_locked(sneck_client *client, snk_entry *entry, const snk_note *note)
+/* What the store no longer has may have been broken; one who waited may have it by then. */
+static bool may_be_broken(sneck_cause cause)
 {
-    const snk_terms *terms = &note->hold->terms;
-    bool is_to_recover = terms->care.recovery == SNECK_RECOVER_REACQUIRE;
-    if (terms->care.watchdog_ms == 0 || !(is_to_recover || note->cause == SNECK_CAUSE_GONE))
-        return false;
-    snk_letter letter = {
-        .kind = SNK_LETTER_LOST,
-        .entry = entry,
-        .owner = note->owner,
-        .thread = note->hold->thread,
-        .token = note->token,
-        .token_first = note->hold->token_first,
-        .terms = *terms,
-        .cause = note->cause,
-    };
-    return post(client, &letter);
+    return cause == SNECK_CAUSE_GONE || cause == SNECK_CAUSE_TAKEN;
 }
 
-void snk_watch_recovery_ended(sneck_client *client, snk_entry *entry, const snk_waiter *waiter)
+bool snk_watch_lost_locked(sneck_client *client, snk_entry *entry, const snk_note *note)
+{
+    bool is_posted = false;
+    if (!note->is_watched)
+        return false;
+    if (note->hold != NULL && note->hold->terms.care.recovery == SNECK_RECOVER_REACQUIRE) {
+        snk_letter letter = {
+            .kind = SNK_LETTER_LOST,
+            .entry = entry,
+            .owner = note->owner,
+            .thread = note->hold->thread,
+            .terms = note->hold->terms,
+        };
+        is_posted = post(client, &letter);
+    }
+    if (may_be_broken(note->cause)) {
+        snk_letter letter = {
+            .kind = SNK_LETTER_INQUIRY,
+            .entry = entry,
+            .token = note->token,
+            .token_first = note->token_first,
+        };
+        is_posted |= post(client, &letter);
+    }
+    return is_posted;
+}
+
+void snk_watch_recovery_ended(sneck_client *client, snk_entry *entry, snk_waiter *waiter)
 {
     snk_letter letter = {
         .kind = SNK_LETTER_RECOVERY_ENDED,
         .entry = entry,
         .owner = waiter->owner,
+        .thread = (int32_t)snk_agent_of(waiter)->thread,
         .terms = waiter->terms,
         .status = waiter->result.status,
     };
@@ -127,26 +145,47 @@ void snk_watch_recovery_ended(sneck_client *client, snk_entry *entry, const snk_
         snk_watch_call(client);
 }
 
+void snk_watch_released(sneck_client *client, bool worked)
+{
+    (void)atomic_fetch_add(worked ? &client->watch.released : &client->watch.unreleased, 1);
+}
+
 /* ---- What cannot wait for the next round ---- */
 
-/* The store keeps for a while what happened to a lock: whether the hold was broken, and why. */
-static void inquire(sneck_client *client, const snk_letter *lost)
+static void tell_if_broken(sneck_client *client, const snk_letter *lost, const snk_view *view)
+{
+    for (size_t i = view->info.incident_count; i > 0; i--) {
+        const sneck_incident *incident = &view->info.incidents[i - 1];
+        if (incident->token != lost->token_first || strcmp(incident->kind, "broken") != 0)
+            continue;
+        snk_note note = { .kind = SNECK_EVENT_BROKEN, .token = lost->token, .message = "broken by force" };
+        snk_events_emit(client, lost->entry, &note, incident->text);
+        return;
+    }
+}
+
+/*
+ * The store keeps for a while what happened to a lock: whether the hold was broken, and why. False: later, because it did
+ * not answer, or others come first.
+ */
+static bool inquire(sneck_client *client, snk_letter *lost, int64_t now_ns, unsigned *inquiries)
 {
     sneck_error error;
-    snk_view *view = snk_view_new();
-    if (view == NULL)
-        return;
-    if (client->store->ops->inspect(client->store, lost->entry->name, view, &error) == SNECK_OK) {
-        for (size_t i = view->info.incident_count; i > 0; i--) {
-            const sneck_incident *incident = &view->info.incidents[i - 1];
-            if (incident->token != lost->token_first || strcmp(incident->kind, "broken") != 0)
-                continue;
-            snk_note note = { .kind = SNECK_EVENT_BROKEN, .token = lost->token, .message = "broken by force" };
-            snk_events_emit(client, lost->entry, &note, incident->text);
-            break;
-        }
+    if (now_ns < lost->again_at_ns)
+        return false;
+    if (*inquiries >= INQUIRIES_MAX) {
+        lost->again_at_ns = now_ns;
+        return false;
     }
+    (*inquiries)++;
+    snk_view *view = snk_view_new();
+    bool is_known =
+        view != NULL && client->store->ops->inspect(client->store, lost->entry->name, view, &error) == SNECK_OK;
+    if (is_known)
+        tell_if_broken(client, lost, view);
     snk_view_free(view);
+    lost->again_at_ns = snk_time_add(snk_now_ns(), SNK_NS_PER_S);
+    return is_known || ++lost->tries >= INQUIRY_TRIES_MAX;
 }
 
 /* Tries to have it again. True: that is under way, or not needed; false: later. */
@@ -161,27 +200,68 @@ static bool recover(sneck_client *client, snk_letter *lost, int64_t now_ns)
         lost->again_at_ns = snk_time_add(now_ns, SNK_NS_PER_S);
         return false;
     }
-    if (snk_recover_start(client, lost))
+    if (snk_recover_start(client, lost)) {
+        const snk_log_field fields[] = {
+            { .key = "lock", .text = lost->entry->name },
+            { .key = "finding", .text = snk_finding_name(SNK_FINDING_CLAIM_LOST) },
+            { .key = "remedy", .text = snk_remedy_name(SNK_REMEDY_REACQUIRE) },
+            { .key = NULL },
+        };
+        snk_log_write(client, SNECK_LOG_INFO, "remedy", fields);
         return true;
+    }
     snk_watchdog_worked(engine, SNK_REMEDY_REACQUIRE, false);
     lost->again_at_ns = snk_time_add(now_ns, SNK_NS_PER_S);
     return false;
 }
 
-/* The attempts that are due. Returns when the next one is. */
-static int64_t recover_all(sneck_client *client)
+/* What an owner that ended has left behind. True: all of that is done. */
+static bool bury(sneck_client *client, snk_letter *letter, int64_t now_ns)
 {
-    snk_list *recovering = &client->watch.recovering;
+    if (now_ns < letter->again_at_ns)
+        return false;
+    snk_burial burial = snk_patrol_bury(client->watch.patrol, letter->owner);
+    if (burial.count > 0)
+        snk_watch_note(client, SNECK_CHECK_OWNER, (snk_found){ SNK_FINDING_OWNER_DIED, burial.count, burial.remedy });
+    if (burial.is_done)
+        return true;
+    letter->again_at_ns = snk_time_add(snk_now_ns(), SNK_NS_PER_S);
+    return false;
+}
+
+/* True: it is done. */
+static bool go_on_with(sneck_client *client, snk_letter *letter, unsigned *inquiries)
+{
+    int64_t now_ns = snk_now_ns();
+    switch (letter->kind) {
+    case SNK_LETTER_OWNER_ENDED:
+        return bury(client, letter, now_ns);
+    case SNK_LETTER_LOST:
+        return recover(client, letter, now_ns);
+    case SNK_LETTER_INQUIRY:
+        return inquire(client, letter, now_ns, inquiries);
+    case SNK_LETTER_RECOVERY_ENDED: /* becomes one that was lost, or nothing */
+        break;
+    }
+    return true;
+}
+
+/* What is due of that which could not be done when it was told. Returns when the next is. */
+static int64_t go_on(sneck_client *client)
+{
+    snk_list *unfinished = &client->watch.unfinished;
     int64_t next_ns = SNK_NEVER_NS;
+    unsigned inquiries = 0;
     snk_link *next = NULL;
-    for (snk_link *link = snk_list_first(recovering); link != NULL; link = next) {
-        next = snk_list_next(recovering, link);
-        snk_letter *lost = SNK_CONTAINER(link, snk_letter, link);
-        if (recover(client, lost, snk_now_ns())) {
+    for (snk_link *link = snk_list_first(unfinished); link != NULL; link = next) {
+        next = snk_list_next(unfinished, link);
+        snk_letter *letter = SNK_CONTAINER(link, snk_letter, link);
+        bool is_done = go_on_with(client, letter, &inquiries);
+        if (is_done) {
             snk_list_remove(link);
-            free_letter(client, lost);
-        } else if (lost->again_at_ns < next_ns) {
-            next_ns = lost->again_at_ns;
+            free_letter(client, letter);
+        } else if (letter->again_at_ns < next_ns) {
+            next_ns = letter->again_at_ns;
         }
     }
     return next_ns;
@@ -198,40 +278,22 @@ static void on_recovery_ended(sneck_client *client, snk_letter *letter)
     }
     letter->kind = SNK_LETTER_LOST;
     letter->again_at_ns = snk_time_add(snk_now_ns(), (int64_t)letter->terms.care.watchdog_ms * SNK_NS_PER_MS);
-    snk_list_append(&client->watch.recovering, &letter->link);
-}
-
-static void on_lost(sneck_client *client, snk_letter *letter, unsigned *inquiries)
-{
-    if (letter->cause == SNECK_CAUSE_GONE && (*inquiries)++ < INQUIRIES_MAX)
-        inquire(client, letter);
-    if (letter->terms.care.recovery == SNECK_RECOVER_REACQUIRE)
-        snk_list_append(&client->watch.recovering, &letter->link);
-    else
-        free_letter(client, letter);
+    snk_list_append(&client->watch.unfinished, &letter->link);
 }
 
 /* Returns when it is to be called again. */
 static int64_t read_letters(sneck_client *client)
 {
     snk_letter *letter = NULL;
-    unsigned inquiries = 0;
     (void)pthread_mutex_lock(&client->watch.mutex);
+    snk_patrol_collect(client->watch.patrol);
     while ((letter = next_letter(&client->watch)) != NULL) {
-        switch (letter->kind) {
-        case SNK_LETTER_OWNER_ENDED:
-            snk_patrol_bury(client->watch.patrol, letter->owner);
-            free_letter(client, letter);
-            break;
-        case SNK_LETTER_LOST:
-            on_lost(client, letter, &inquiries);
-            break;
-        case SNK_LETTER_RECOVERY_ENDED:
+        if (letter->kind == SNK_LETTER_RECOVERY_ENDED)
             on_recovery_ended(client, letter);
-            break;
-        }
+        else
+            snk_list_append(&client->watch.unfinished, &letter->link);
     }
-    int64_t next_ns = recover_all(client);
+    int64_t next_ns = go_on(client);
     (void)pthread_mutex_unlock(&client->watch.mutex);
     return next_ns;
 }
@@ -297,6 +359,7 @@ sneck_status snk_watch_start(sneck_client *client, sneck_error *error)
         return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory for the watchdog");
     sneck_status status = snk_thread_start(&watch->thread, "sneck-watchdog", run, client, error);
     watch->is_running = status == SNECK_OK;
+    atomic_store(&watch->started_at_ns, snk_now_ns());
     if (watch->is_running)
         snk_presence_open(&watch->presence, client);
     return status;
@@ -305,11 +368,13 @@ sneck_status snk_watch_start(sneck_client *client, sneck_error *error)
 void snk_watch_stop(sneck_client *client)
 {
     snk_watch *watch = &client->watch;
-    if (!watch->is_running)
-        return;
-    snk_presence_close(&watch->presence);
-    atomic_store_explicit(&watch->is_stopping, true, memory_order_release);
-    snk_watch_call(client);
-    (void)pthread_join(watch->thread, NULL);
-    watch->is_running = false;
+    if (watch->is_running) {
+        snk_presence_close(&watch->presence);
+        atomic_store_explicit(&watch->is_stopping, true, memory_order_release);
+        snk_watch_call(client);
+        (void)pthread_join(watch->thread, NULL);
+        watch->is_running = false;
+    }
+    if (watch->patrol != NULL)
+        snk_patrol_finish(watch->patrol);
 }

@@ -44,7 +44,7 @@ typedef struct snk_watch {
     pthread_mutex_t mutex;
     snk_watchdog engine; /* under mutex */
     snk_patrol *patrol;  /* owned; made under client.start_mutex; what is in it: under mutex */
-    snk_list recovering; /* holds that are to be acquired again; under mutex */
+    snk_list unfinished; /* of snk_letter: owners that ended, holds that are to be acquired again; under mutex */
     uint64_t failures;   /* of remedies, as of the last round; under mutex */
 
     pthread_mutex_t inbox_mutex;
@@ -54,6 +54,9 @@ typedef struct snk_watch {
     snk_watchdog shown;          /* the engine as of the last round; under shown_mutex */
     snk_link_report link;        /* under shown_mutex */
     _Atomic uint64_t replaced;   /* renewal threads */
+    _Atomic uint32_t released;   /* locks that were taken away, since the last look: the store knows */
+    _Atomic uint32_t unreleased; /* and: it did not answer */
+    _Atomic int64_t started_at_ns;
 } snk_watch;
 
 void snk_watch_init(snk_watch *watch);
@@ -76,7 +79,10 @@ void snk_watch_owner_ended(sneck_client *client, uint64_t owner);
 /* A hold was lost in a step. True: the watchdog is to be called (after entry.mutex was given back). */
 bool snk_watch_lost_locked(sneck_client *client, snk_entry *entry, const snk_note *note);
 /* An attempt to acquire a lock again has ended. */
-void snk_watch_recovery_ended(sneck_client *client, snk_entry *entry, const snk_waiter *waiter);
+void snk_watch_recovery_ended(sneck_client *client, snk_entry *entry, snk_waiter *waiter);
+
+/* A lock that the watchdog took away was released in the store, or that failed. */
+void snk_watch_released(sneck_client *client, bool worked);
 
 void snk_watch_call(sneck_client *client);
 

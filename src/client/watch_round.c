@@ -1,5 +1,7 @@
 #include "client/watch_round.h"
 
+#include <time.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "client/client.h"
@@ -8,6 +10,10 @@
 /* The shortest time in which a server must answer a probe: one that is busy is not dead. */
 #define PROBE_NS_MIN (1 * SNK_NS_PER_S)
 #define SLOW_NS (100 * SNK_NS_PER_MS)
+/* After which a renewal thread that seems to be stuck is looked at again. */
+#define SECOND_LOOK_NS (50 * SNK_NS_PER_MS)
+/* So long a round waits for answers about claims, or its period if that is less; the others are taken when they come. */
+#define ANSWER_NS_MAX (1 * SNK_NS_PER_S)
 
 static void tell(sneck_client *client, sneck_event_kind kind, const char *message)
 {
@@ -24,19 +30,26 @@ static void show(sneck_client *client)
     (void)pthread_mutex_unlock(&watch->shown_mutex);
 }
 
-static void note(sneck_client *client, sneck_check_kind kind, snk_finding finding, uint64_t count)
+void snk_watch_note(sneck_client *client, sneck_check_kind kind, snk_found found)
 {
     const snk_log_field fields[] = {
         { .key = "check", .text = sneck_check_kind_name(kind) },
-        { .key = "finding", .text = snk_finding_name(finding) },
-        { .key = "count", .number = (int64_t)count },
+        { .key = "finding", .text = snk_finding_name(found.finding) },
+        { .key = "count", .number = (int64_t)found.count },
+        { .key = "remedy", .text = snk_remedy_name(found.remedy) },
         { .key = NULL },
     };
-    if (finding != SNK_FINDING_NONE)
+    if (found.finding != SNK_FINDING_NONE)
         snk_log_write(client, SNECK_LOG_WARNING, "finding", fields);
-    if (snk_watchdog_note(&client->watch.engine, kind, finding, count, snk_now_ns()))
+    if (snk_watchdog_note(&client->watch.engine, kind, found.finding, found.count, snk_now_ns()))
         snk_log_write(client, SNECK_LOG_ERROR, "alert", fields);
     show(client);
+}
+
+/* Of what is about no lock: there is one remedy for each finding. */
+static void note(sneck_client *client, sneck_check_kind kind, snk_finding finding)
+{
+    snk_watch_note(client, kind, (snk_found){ finding, 1, snk_watchdog_choose(finding, SNECK_RECOVER_NOTIFY) });
 }
 
 static int64_t period_ns(sneck_client *client)
@@ -62,10 +75,8 @@ static void replace_renewer(sneck_client *client)
     snk_log_write(client, SNECK_LOG_ERROR, "replace-failed", fields);
 }
 
-/* True when an earlier remedy did not help. */
-static bool check_renewal(sneck_client *client, snk_round *round)
+static snk_finding look_at_renewal(sneck_client *client)
 {
-    snk_watchdog *engine = &client->watch.engine;
     snk_renewal_facts facts = {
         .runs = snk_renewer_beat_ns(client) != 0,
         .beat_at_ns = snk_renewer_beat_ns(client),
@@ -73,10 +84,28 @@ static bool check_renewal(sneck_client *client, snk_round *round)
         .patience_ns = period_ns(client),
     };
     snk_metrics_renewals(&client->metrics, &facts);
-    snk_finding finding = snk_watchdog_judge_renewal(engine, &facts, snk_now_ns());
+    return snk_watchdog_judge_renewal(&client->watch.engine, &facts, snk_now_ns());
+}
+
+/* After a pause of the whole process it stood still because everybody did: only who stands still while we go on is stuck. */
+static snk_finding judge_renewal(sneck_client *client)
+{
+    snk_finding finding = look_at_renewal(client);
+    if (finding != SNK_FINDING_RENEWAL_STUCK)
+        return finding;
+    struct timespec moment = snk_timespec(SECOND_LOOK_NS);
+    (void)nanosleep(&moment, NULL);
+    return look_at_renewal(client);
+}
+
+/* True when an earlier remedy did not help. */
+static bool check_renewal(sneck_client *client, snk_round *round)
+{
+    snk_watchdog *engine = &client->watch.engine;
+    snk_finding finding = judge_renewal(client);
     bool was_pending = engine->remedies[SNK_REMEDY_REPLACE_RENEWER].pending;
     bool failed = snk_watchdog_settle(engine, SNK_REMEDY_REPLACE_RENEWER, finding == SNK_FINDING_RENEWAL_STUCK);
-    note(client, SNECK_CHECK_RENEWAL, finding, 1);
+    note(client, SNECK_CHECK_RENEWAL, finding);
     if (was_pending && !failed)
         tell(client, SNECK_EVENT_RECOVERED, "another renewal thread has taken over");
     if (snk_watchdog_choose(finding, SNECK_RECOVER_RELEASE) == SNK_REMEDY_REPLACE_RENEWER)
@@ -103,15 +132,16 @@ static snk_connection_facts probe_connection(sneck_client *client)
     snk_connection_facts facts = { .has_one = ops->probe != NULL };
     if (!facts.has_one)
         return facts;
-    snk_probe probe;
+    snk_probe probe = { .round_trip_ns = 0 };
     snk_store_state state;
     int64_t timeout_ns = period_ns(client) / 2;
     facts.answers =
         ops->probe(client->store, timeout_ns > PROBE_NS_MIN ? timeout_ns : PROBE_NS_MIN, &probe, NULL) == SNECK_OK;
     ops->describe(client->store, &state);
-    facts.is_open = state.connected;
-    /* All nodes of a quorum have one each, which may all be made at once. */
-    facts.connects = state.nodes > 0 ? state.connects / state.nodes : state.connects;
+    facts.is_open = state.connected || probe.is_half_open;
+    /* All nodes of a quorum have one each, which may all be made anew at once. */
+    uint64_t reconnects = snk_store_reconnects(&state);
+    facts.connects = state.nodes > 0 ? reconnects / state.nodes : reconnects;
     if (facts.answers)
         keep_report(client, &probe);
     return facts;
@@ -123,7 +153,7 @@ static bool check_connection(sneck_client *client, snk_round *round)
     snk_connection_facts facts = probe_connection(client);
     snk_finding finding = snk_watchdog_judge_connection(engine, &facts, snk_now_ns());
     bool failed = snk_watchdog_settle(engine, SNK_REMEDY_RECONNECT, facts.has_one && !facts.answers);
-    note(client, SNECK_CHECK_CONNECTION, finding, 1);
+    note(client, SNECK_CHECK_CONNECTION, finding);
     if (snk_watchdog_choose(finding, SNECK_RECOVER_RELEASE) == SNK_REMEDY_RECONNECT &&
         snk_watchdog_may_try(engine, SNK_REMEDY_RECONNECT, snk_now_ns()))
         client->store->ops->reconnect(client->store);
@@ -145,15 +175,30 @@ static void check_holds(sneck_client *client, bool asks_all, snk_round *round)
     snk_patrol_report report;
     bool answers = round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_NONE ||
                    round->findings[SNECK_CHECK_CONNECTION] == SNK_FINDING_FLAPPING;
+    int64_t patience_ns = period_ns(client) < ANSWER_NS_MAX ? period_ns(client) : ANSWER_NS_MAX;
+    /* A part that does not answer is not waited for, and is no reason not to ask the others. */
+    bool has_parts = client->store->ops->part != NULL;
     snk_patrol_orders orders = {
-        .asks_store = answers && !store_is_slow(client),
+        .asks_store = (answers || has_parts) && !store_is_slow(client),
+        .until_ns = snk_time_add(snk_now_ns(), patience_ns),
         .asks_all = asks_all,
     };
     snk_patrol_walk(client->watch.patrol, orders, &report);
     round->findings[SNECK_CHECK_OWNER] = report.owner;
     round->findings[SNECK_CHECK_STATE] = report.lost_count > 0 ? SNK_FINDING_CLAIM_LOST : SNK_FINDING_NONE;
-    note(client, SNECK_CHECK_OWNER, report.owner, report.owner_count);
-    note(client, SNECK_CHECK_STATE, round->findings[SNECK_CHECK_STATE], report.lost_count);
+    snk_watch_note(client, SNECK_CHECK_OWNER, (snk_found){ report.owner, report.owner_count, report.remedy });
+    /* Told; those that are to be acquired again are logged one by one. */
+    snk_watch_note(client, SNECK_CHECK_STATE,
+                   (snk_found){ round->findings[SNECK_CHECK_STATE], report.lost_count, SNK_REMEDY_NOTIFY });
+}
+
+/* What came of releases whose answers others had. */
+static void settle_releases(snk_watch *watch)
+{
+    uint32_t worked = atomic_exchange(&watch->released, 0);
+    uint32_t failed = atomic_exchange(&watch->unreleased, 0);
+    for (uint32_t i = 0; i < worked + failed; i++)
+        snk_watchdog_worked(&watch->engine, SNK_REMEDY_RELEASE, i < worked);
 }
 
 /* Of the remedies that are not settled by a look: what came of them since the last round. */
@@ -170,11 +215,12 @@ snk_round snk_watch_round(sneck_client *client, bool asks_all)
     bool failed = check_renewal(client, &round);
     failed |= check_connection(client, &round);
     check_holds(client, asks_all, &round);
+    settle_releases(watch);
     uint64_t failures = failures_of(&watch->engine);
     failed |= failures != watch->failures;
     watch->failures = failures;
     round.findings[SNECK_CHECK_RECOVERY] = failed ? SNK_FINDING_RECOVERY_FAILED : SNK_FINDING_NONE;
-    note(client, SNECK_CHECK_RECOVERY, round.findings[SNECK_CHECK_RECOVERY], 1);
+    note(client, SNECK_CHECK_RECOVERY, round.findings[SNECK_CHECK_RECOVERY]);
     (void)pthread_mutex_unlock(&watch->mutex);
     return round;
 }

@@ -22,14 +22,14 @@ typedef struct __attribute__((packed)) snk_care {
     uint8_t recovery;     /* sneck_recovery */
 } snk_care;
 
-/* How somebody wants to hold a lock. */
+/* How somebody wants to hold a lock. The last three beside each other: each held lock has two of these. */
 typedef struct snk_terms {
     int64_t lease_ns;
     int64_t renew_ns; /* pause between renewals; SNK_NEVER_NS: not renewed */
     snk_care care;
-    bool fair;
-    bool forget_on_loss; /* after loss the store is told to forget the claim */
-    bool is_unused;      /* what a TAKE took goes back with its release; cleared when it is used up */
+    bool fair : 1;
+    bool forget_on_loss : 1; /* after loss the store is told to forget the claim */
+    bool is_unused : 1;      /* what a TAKE took goes back with its release; cleared when it is used up */
 } snk_terms;
 
 typedef enum snk_ask {
@@ -45,16 +45,21 @@ typedef struct snk_send {
     int64_t lease_ns;   /* acquire, renew: what the store must set, at least; release: what the claim was sent with */
     int64_t sent_at_ns; /* before it leaves: leases count from here */
     int64_t
-        not_before_ns; /* a release that must wait (the claim may still be prolonged by a request in flight); or 0 */
-    uint32_t tokens;   /* acquire: how many tokens would be useful */
-    uint32_t levels;   /* renew: how often the owner has the lock, for a store that shows it; 0: not said */
-    bool fair;         /* acquire */
-    bool queue;        /* acquire: wait in the store's queue when somebody else has the lock */
-    bool unanswered;   /* release: the acquire of this claim was never answered, so it may arrive after this */
-    bool ends_hold;    /* release: of a claim that held the lock until now, and used up what it took */
-    bool was_held;     /* release: of a claim that held the lock until now */
-    bool chase;        /* release: nobody waits for the answer; it is repeated until the store answers */
-    bool check;        /* renew: a look at a claim that holds, with no lease to speak of; a failure means nothing */
+        not_before_ns;    /* a release that must wait (the claim may still be prolonged by a request in flight); or 0 */
+    uint64_t token;       /* release: of the owner that gives the lock back; 0: nobody's hold */
+    uint64_t token_first; /* release: of the block, as the store shows it */
+    uint32_t tokens;      /* acquire: how many tokens would be useful */
+    uint32_t levels;      /* renew: how often the owner has the lock, for a store that shows it; 0: not said */
+    bool is_hold;         /* renew: of a claim that holds, not of one that waits */
+    bool fair;            /* acquire */
+    bool queue;           /* acquire: wait in the store's queue when somebody else has the lock */
+    bool unanswered;      /* release: the acquire of this claim was never answered, so it may arrive after this */
+    bool ends_hold;       /* release: of a claim that held the lock until now, and used up what it took */
+    bool was_held;        /* release: of a claim that held the lock until now */
+    bool is_watched;      /* release: the watchdog looks after this lock */
+    bool chase;           /* release: nobody waits for the answer; it is repeated until the store answers */
+    bool is_remedy;       /* release: the watchdog took the lock away, and wants to know what came of it */
+    bool check;           /* renew: a look at a claim that holds, with no lease to speak of; a failure means nothing */
 } snk_send;
 
 typedef enum snk_answer_kind {

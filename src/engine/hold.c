@@ -26,6 +26,11 @@ bool snk_hold_is_idle(const snk_machine *machine)
     return machine->hold != NULL && machine->hold->owner == 0 && machine->hold->reserved_for == 0;
 }
 
+int64_t snk_hold_lease_ns(const snk_hold *hold)
+{
+    return hold->renewal.is_offer ? snk_offer_life_ns(hold->terms.lease_ns) : hold->terms.lease_ns;
+}
+
 static void end_hold(snk_machine *machine, int64_t deadline)
 {
     machine->hold = NULL;
@@ -83,6 +88,8 @@ void snk_hold_lose(snk_step *step, sneck_cause cause)
     if (hold->owner != 0 || hold->reserved_for != 0) {
         snk_note *note = snk_step_note(step, SNECK_EVENT_LOST, hold->token, SNECK_LOST, text_of_loss(cause));
         note->cause = cause;
+        note->token_first = hold->token_first;
+        note->is_watched = hold->terms.care.watchdog_ms > 0;
         note->owner = hold->owner != 0 ? hold->owner : hold->reserved_for;
         note->took_ns = hold->owner != 0 ? step->now_ns - hold->since_ns : 0;
         note->hold = hold;
@@ -136,8 +143,10 @@ void snk_hold_revoke(snk_step *step, uint64_t owner, uint64_t token, sneck_cause
     if (hold == NULL || hold->owner != owner || owner == 0 || hold->token != token)
         return;
     /* Its owner is told, and may yet write something: from here on only the token protects. That was asked for. */
-    if (!SNK_BUGGY(92))
+    if (!SNK_BUGGY(92)) {
         snk_step_chase(step, &hold->claim, hold->terms.lease_ns, 0, false);
+        step->actions->sends[step->actions->send_count - 1].is_remedy = true;
+    }
     snk_hold_lose(step, cause);
 }
 
@@ -220,7 +229,7 @@ static bool has_handoff_budget(const snk_step *step)
     const snk_machine *machine = step->machine;
     const snk_hold *hold = machine->hold;
     int64_t left_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
-    int64_t lease_ns = hold->renewal.is_offer ? snk_offer_life_ns(hold->terms.lease_ns) : hold->terms.lease_ns;
+    int64_t lease_ns = snk_hold_lease_ns(hold);
     return !machine->closing && !hold->terms.fair && (hold->token < hold->token_last || SNK_BUGGY(25)) &&
            step->now_ns - hold->granted_at_ns < SNK_HANDOFF_TIME_NS && left_ns > lease_ns / 3;
 }
@@ -301,6 +310,9 @@ void snk_hold_give_back(snk_step *step)
     snk_send *send = snk_step_send(step, SNK_ASK_RELEASE, &hold->claim, hold->terms.lease_ns);
     send->was_held = true;
     send->ends_hold = !hold->terms.is_unused || SNK_BUGGY(152);
+    send->token = hold->owner != 0 ? hold->token : 0;
+    send->token_first = hold->token_first;
+    send->is_watched = hold->terms.care.watchdog_ms > 0;
     machine->contended = state_handoffs(machine) > 0;
     machine->releasing++;
     end_hold(machine, SNK_DEADLINE_NONE);
@@ -336,6 +348,7 @@ void snk_hold_release(snk_step *step, uint64_t owner)
 void snk_hold_forget_owner(snk_step *step, uint64_t owner)
 {
     snk_machine *machine = step->machine;
+    snk_reserve_cancel(step, owner);
     snk_hold *lost = snk_hold_find_lost(machine, owner);
     if (lost != NULL) {
         snk_list_remove(&lost->link);
@@ -348,8 +361,10 @@ void snk_hold_forget_owner(snk_step *step, uint64_t owner)
         snk_step_note(step, SNECK_EVENT_RELEASED, machine->hold->token, SNECK_OK, text_of_loss(SNECK_CAUSE_OWNER_DIED));
     note->cause = SNECK_CAUSE_OWNER_DIED;
     note->took_ns = step->now_ns - machine->hold->since_ns;
-    if (!hand_off(step))
-        snk_hold_give_back(step);
+    if (hand_off(step))
+        return;
+    snk_hold_give_back(step);
+    step->actions->pending = true;
 }
 
 void snk_hold_extend(snk_step *step, uint64_t owner, int64_t lease_ns)

@@ -221,6 +221,23 @@ static void result_of_release(snk_step *step, const snk_answer *answer)
     }
 }
 
+/*
+ * The owner has been told that it released the lock, and had lost it by then: somebody else may have held it at the same
+ * time. So that is told as loss too.
+ */
+static void note_lost_before_release(snk_step *step, const snk_send *send, snk_answer_kind kind)
+{
+    if (send->token == 0 || kind == SNK_ANSWER_DONE || SNK_BUGGY(96))
+        return;
+    snk_note *note = snk_step_note(step, SNECK_EVENT_LOST, send->token, SNECK_LOST,
+                                   "the store no longer had the claim when it was released: it was broken, or its "
+                                   "lease ended");
+    note->cause = kind == SNK_ANSWER_BUSY ? SNECK_CAUSE_TAKEN : SNECK_CAUSE_GONE;
+    note->token_first = send->token_first;
+    note->is_watched = send->is_watched;
+    note->remaining_ns = 0;
+}
+
 static void on_release_answered(snk_step *step, const snk_send *send, const snk_answer *answer)
 {
     bool answered = answer->kind != SNK_ANSWER_FAILED && answer->kind != SNK_ANSWER_UNCERTAIN;
@@ -228,6 +245,8 @@ static void on_release_answered(snk_step *step, const snk_send *send, const snk_
         snk_step_repeat_release(step, send);
     if (send->was_held && !send->chase) {
         result_of_release(step, answer);
+        if (answered)
+            note_lost_before_release(step, send, answer->kind);
         assert(step->machine->releasing > 0);
         step->machine->releasing--;
         if (!SNK_BUGGY(22))
@@ -283,6 +302,13 @@ static void on_timer(snk_step *step)
         waiter = next;
     }
     snk_machine_wake_seeker(step);
+}
+
+static void on_abandoned(snk_step *step)
+{
+    snk_hold_abandoned(step);
+    for (snk_waiter *waiter = first_waiter(step->machine); waiter != NULL; waiter = next_waiter(step->machine, waiter))
+        snk_seek_abandoned(step, waiter);
 }
 
 static void on_interrupt(snk_step *step, const void *tag)
@@ -360,6 +386,9 @@ void snk_machine_step(snk_machine *machine, const snk_event *event, snk_actions 
         break;
     case SNK_EVENT_INTERRUPT:
         on_interrupt(&step, event->tag);
+        break;
+    case SNK_EVENT_ABANDONED:
+        on_abandoned(&step);
         break;
     case SNK_EVENT_REVOKE:
         snk_hold_revoke(&step, event->owner, event->token, event->cause);

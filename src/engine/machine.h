@@ -138,16 +138,17 @@ typedef struct snk_machine {
 #define SNK_STATE_HANDOFFS_MASK UINT32_C(0xFFFF)
 
 typedef enum snk_event_kind {
-    SNK_EVENT_ASK,        /* waiter: somebody asks for the lock */
-    SNK_EVENT_RESUME,     /* waiter: its agent was woken; `news`: the store may have news about its claim; `grant` */
-    SNK_EVENT_GIVE_UP,    /* waiter, status: its agent stops waiting (SNECK_TIMEOUT or SNECK_CANCELED) */
-    SNK_EVENT_RELEASE,    /* owner: gives a level back; the result is in snk_actions.release */
-    SNK_EVENT_EXTEND,     /* owner, lease_ns: wants a longer lease; the result is in snk_actions.release */
-    SNK_EVENT_REPLY,      /* send, answer: the store answered, or will not */
-    SNK_EVENT_NEWS,       /* claim: the store says that it may have news; `grant` */
-    SNK_EVENT_TIMER,      /* timer_at_ns, or the deadline, has come */
-    SNK_EVENT_INTERRUPT,  /* tag (NULL: all): wakes waiters so that they give up */
-    SNK_EVENT_REVOKE,     /* owner, token, cause: the watchdog ends this hold, if it still is there */
+    SNK_EVENT_ASK,       /* waiter: somebody asks for the lock */
+    SNK_EVENT_RESUME,    /* waiter: its agent was woken; `news`: the store may have news about its claim; `grant` */
+    SNK_EVENT_GIVE_UP,   /* waiter, status: its agent stops waiting (SNECK_TIMEOUT or SNECK_CANCELED) */
+    SNK_EVENT_RELEASE,   /* owner: gives a level back; the result is in snk_actions.release */
+    SNK_EVENT_EXTEND,    /* owner, lease_ns: wants a longer lease; the result is in snk_actions.release */
+    SNK_EVENT_REPLY,     /* send, answer: the store answered, or will not */
+    SNK_EVENT_NEWS,      /* claim: the store says that it may have news; `grant` */
+    SNK_EVENT_TIMER,     /* timer_at_ns, or the deadline, has come */
+    SNK_EVENT_INTERRUPT, /* tag (NULL: all): wakes waiters so that they give up */
+    SNK_EVENT_ABANDONED, /* who sends renewals and looks is gone: what it has not brought back counts as not answered */
+    SNK_EVENT_REVOKE,    /* owner, token, cause: the watchdog ends this hold, if it still is there */
     SNK_EVENT_OWNER_GONE, /* owner: it will never come again; what it has is given back, its debts are forgotten */
     SNK_EVENT_CLOSE       /* as INTERRUPT of all; the hold is released; nothing is granted any more */
 } snk_event_kind;
@@ -176,12 +177,15 @@ typedef struct snk_note {
     sneck_status status;
     sneck_cause cause;
     uint64_t token;
-    uint64_t owner; /* lost: whose hold it was */
+    uint64_t token_first; /* lost: of the block, as the store shows it */
+    uint64_t owner;       /* lost: whose hold it was; 0: of one that was released, as far as it knew */
     int64_t remaining_ns;
     int64_t took_ns;      /* acquired: the wait; released, lost: the hold; renewed: what was left of the lease */
     int64_t delay_ns;     /* acquired from another owner of this process: since that one released it; renewed: after
                             it was due; else -1 */
-    const snk_hold *hold; /* lost: what was lost; valid until its memory is given back */
+    bool of_offer;        /* renewed: what was left was left of an offer, and says nothing about the lease */
+    bool is_watched;      /* lost: the watchdog looks after this lock */
+    const snk_hold *hold; /* lost: what was lost; valid until its memory is given back. NULL: its release found out */
     const char *message;  /* static text */
 } snk_note;
 
@@ -189,11 +193,12 @@ typedef struct snk_note {
 #define SNK_NOTES_MAX 6
 
 typedef struct snk_actions {
-    snk_waiter *woken;   /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */
-    snk_hold *freed;     /* chain by next_freed: memory that the machine needs no more */
-    sneck_error release; /* RELEASE, EXTEND, and the REPLY to what they sent: the result, unless `pending` */
-    bool pending;        /* RELEASE, EXTEND: the REPLY to the send of this step will have the result */
-    bool more;           /* TIMER: not all fitted; step again */
+    snk_waiter *woken; /* chain by next_woken: wake each one's agent. After the step a decided waiter may be gone */
+    snk_hold *freed;   /* chain by next_freed: memory that the machine needs no more */
+    sneck_error
+        release;  /* RELEASE, EXTEND, OWNER_GONE, and the REPLY to what they sent: the result, unless `pending` */
+    bool pending; /* RELEASE, EXTEND, OWNER_GONE: the REPLY to the send of this step will have the result */
+    bool more;    /* TIMER: not all fitted; step again */
     uint32_t send_count;
     uint32_t note_count;
     snk_send sends[SNK_SENDS_MAX];

@@ -62,6 +62,9 @@ void snk_seek_leave(snk_step *step, snk_waiter *waiter);
 /* Sends what is due. */
 void snk_seek_on_timer(snk_step *step, snk_waiter *waiter);
 
+/* Nobody will bring the answer to a look: it is asked again soon. Should one come after all, it does no harm. */
+void snk_seek_abandoned(snk_step *step, snk_waiter *waiter);
+
 /* ---- offer.c ---- */
 
 /* How long an offer to a claim with this lease lives. */
@@ -73,6 +76,8 @@ void snk_offer_heard(snk_step *step, snk_waiter *waiter, const snk_grant *grant)
 
 uint32_t snk_state_levels(const snk_machine *machine);
 bool snk_hold_is_idle(const snk_machine *machine);
+/* What its deadline is counted by: its lease, or the life of the offer that it still is. */
+int64_t snk_hold_lease_ns(const snk_hold *hold);
 /* Looks at the clock: a hold whose deadline has passed is lost. First thing in each step. */
 void snk_hold_settle(snk_step *step);
 /* The lost hold of this owner, or NULL. */
@@ -116,6 +121,8 @@ bool snk_reserve_is_takeable(const snk_machine *machine, const snk_waiter *waite
 void snk_reserve_begin(snk_step *step, snk_waiter *waiter);
 /* The owner asks, or releases, or is gone: what is kept for it, and cannot or will not be taken, is given back. */
 void snk_reserve_drop(snk_step *step, uint64_t owner);
+/* The owner is gone: nobody is to wait on its behalf any more. */
+void snk_reserve_cancel(snk_step *step, uint64_t owner);
 /* The owner has no levels of the lost hold left: from now on it is kept for one lease. */
 void snk_reserve_on_debt_paid(snk_step *step, uint64_t owner);
 void snk_reserve_on_timer(snk_step *step);
@@ -130,5 +137,7 @@ bool snk_reserve_decide(snk_step *step, snk_waiter *waiter);
 void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *answer);
 /* Renews it, if that is due. */
 void snk_hold_on_timer(snk_step *step);
+/* Nobody will bring the answer to a renewal, if one is in flight. */
+void snk_hold_abandoned(snk_step *step);
 
 #endif

@@ -29,6 +29,11 @@ void snk_renewal_sent(snk_renewal *renewal)
     renewal->next_at_ns = SNK_NEVER_NS;
 }
 
+bool snk_renewal_is_in_flight(const snk_renewal *renewal, int64_t interval_ns)
+{
+    return renewal->next_at_ns == SNK_NEVER_NS && (interval_ns != SNK_NEVER_NS || renewal->is_offer);
+}
+
 void snk_renewal_succeeded(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns, int64_t now_ns)
 {
     renewal->next_at_ns = snk_time_add(sent_at_ns, interval_ns);

@@ -28,6 +28,8 @@ bool snk_renewal_is_due(const snk_renewal *renewal, int64_t now_ns);
 
 /* A renewal leaves; none is due until it is answered. */
 void snk_renewal_sent(snk_renewal *renewal);
+/* It has left, and was not answered. */
+bool snk_renewal_is_in_flight(const snk_renewal *renewal, int64_t interval_ns);
 
 /* The one that left at `sent_at_ns` was answered: the lease was set. */
 void snk_renewal_succeeded(snk_renewal *renewal, int64_t interval_ns, int64_t sent_at_ns, int64_t now_ns);

@@ -54,6 +54,21 @@ void snk_reserve_drop(snk_step *step, uint64_t owner)
         snk_hold_give_back(step);
 }
 
+void snk_reserve_cancel(snk_step *step, uint64_t owner)
+{
+    const snk_list *waiters = &step->machine->waiters;
+    snk_link *next = NULL;
+    for (snk_link *link = snk_list_first(waiters); link != NULL; link = next) {
+        next = snk_list_next(waiters, link);
+        snk_waiter *waiter = SNK_CONTAINER(link, snk_waiter, link);
+        if (!waiter->reserves || waiter->owner != owner)
+            continue;
+        snk_seek_leave(step, waiter);
+        snk_step_decide_as(step, waiter, SNECK_CANCELED, "the owner for which it was to be acquired again is gone");
+        snk_machine_wake_seeker(step);
+    }
+}
+
 void snk_reserve_on_debt_paid(snk_step *step, uint64_t owner)
 {
     if (is_for(step->machine, owner))

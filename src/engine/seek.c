@@ -256,6 +256,13 @@ static void uncertain(snk_step *step, snk_waiter *waiter, const snk_send *send, 
     snk_step_decide(step, waiter, &unknown);
 }
 
+void snk_seek_abandoned(snk_step *step, snk_waiter *waiter)
+{
+    snk_seek *seek = &waiter->seek;
+    if (seek->state == SNK_SEEK_ASKING || seek->state == SNK_SEEK_UNSURE_ASKING)
+        back_off(step, seek, is_registered(seek) ? SNK_SEEK_QUEUED : SNK_SEEK_UNSURE);
+}
+
 void snk_seek_answered(snk_step *step, snk_waiter *waiter, const snk_send *send, const snk_answer *answer)
 {
     if (!is_in_flight(&waiter->seek))

@@ -68,10 +68,20 @@ static void checked(snk_step *step, const snk_send *send, const snk_answer *answ
 /* How long after it was due a renewal was answered, by what it left of the lease before. */
 static int64_t lateness(const snk_hold *hold, int64_t margin_ns)
 {
-    if (hold->terms.renew_ns == SNK_NEVER_NS)
-        return -1;
     int64_t late_ns = snk_deadline_of(0, hold->terms.lease_ns) - hold->terms.renew_ns - margin_ns;
     return late_ns > 0 ? late_ns : 0;
+}
+
+static void note_renewed(snk_step *step, int64_t margin_ns, bool was_offer)
+{
+    const snk_hold *hold = step->machine->hold;
+    if (hold->owner == 0)
+        return;
+    snk_note *note = snk_step_note(step, SNECK_EVENT_RENEWED, hold->token, SNECK_OK, "");
+    note->took_ns = margin_ns;
+    note->of_offer = was_offer;
+    if (!note->of_offer && hold->terms.renew_ns != SNK_NEVER_NS)
+        note->delay_ns = lateness(hold, margin_ns);
 }
 
 /*
@@ -89,6 +99,7 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
     snk_machine *machine = step->machine;
     snk_hold *hold = machine->hold;
     int64_t margin_ns = snk_deadline_peek(&machine->deadline) - step->now_ns;
+    bool was_offer = hold->renewal.is_offer;
     if (was_overtaken(hold, send, answer->kind))
         return;
     if (send->check) {
@@ -105,11 +116,7 @@ void snk_hold_answered(snk_step *step, const snk_send *send, const snk_answer *a
         /* An extend by less than the hold's own lease says nothing about when that one must be renewed. */
         if (send->lease_ns >= hold->terms.lease_ns)
             snk_renewal_succeeded(&hold->renewal, hold->terms.renew_ns, send->sent_at_ns, step->now_ns);
-        if (hold->owner != 0) {
-            snk_note *note = snk_step_note(step, SNECK_EVENT_RENEWED, hold->token, SNECK_OK, "");
-            note->took_ns = margin_ns;
-            note->delay_ns = lateness(hold, margin_ns);
-        }
+        note_renewed(step, margin_ns, was_offer);
         return;
     case SNK_ANSWER_QUEUED:
     case SNK_ANSWER_BUSY:
@@ -136,5 +143,15 @@ void snk_hold_on_timer(snk_step *step)
     if (hold == NULL || !snk_renewal_is_due(&hold->renewal, step->now_ns))
         return;
     snk_renewal_sent(&hold->renewal);
-    (void)snk_step_send(step, SNK_ASK_RENEW, &hold->claim, hold->terms.lease_ns);
+    snk_step_send(step, SNK_ASK_RENEW, &hold->claim, hold->terms.lease_ns)->is_hold = true;
+}
+
+void snk_hold_abandoned(snk_step *step)
+{
+    const snk_hold *hold = step->machine->hold;
+    if (hold == NULL || !snk_renewal_is_in_flight(&hold->renewal, hold->terms.renew_ns))
+        return;
+    sneck_error none;
+    (void)snk_fail(&none, SNECK_UNKNOWN, 0, "the renewal thread does not come back");
+    renewal_failed(step, &none);
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/clock.h"
+#include "engine/parts.h"
 
 /* How often each remedy may be tried within a window of time. */
 typedef struct rate {
@@ -161,7 +162,7 @@ bool snk_watchdog_wants_check(const snk_hold *hold, int64_t now_ns)
 bool snk_watchdog_is_at_risk(const snk_hold *hold, int64_t deadline_ns, int64_t now_ns)
 {
     return hold->owner != 0 && hold->terms.renew_ns != SNK_NEVER_NS && deadline_ns > now_ns &&
-           deadline_ns - now_ns < hold->terms.lease_ns / 4;
+           deadline_ns - now_ns < snk_hold_lease_ns(hold) / 4;
 }
 
 /* ---- Noting ---- */

@@ -29,6 +29,13 @@ typedef enum snk_redis_outcome {
     SNK_REDIS_UNCERTAIN /* bytes left and no answer came: it may have been executed, or may be yet; `error` says why */
 } snk_redis_outcome;
 
+/* What becomes of the answer of a server in whose place there was another one before it came. */
+typedef enum snk_redis_late {
+    SNK_REDIS_LATE_COUNTS,  /* it is the answer */
+    SNK_REDIS_LATE_REPEATS, /* the new one is asked as well, and says what counts: to ask twice is as good as once */
+    SNK_REDIS_LATE_DOUBTED  /* nobody knows whether it counts: UNCERTAIN */
+} snk_redis_late;
+
 /*
  * Names one run of one server process (64 bits of its run_id); 0 when not known. Equal and not 0 means: the same
  * process, which has not been restarted between.
@@ -46,12 +53,14 @@ typedef struct snk_redis_call {
      */
     void (*done)(struct snk_redis_call *call);
     void *context;
-    bool asking; /* cluster: ASKING goes right before it, so that a server which is being given the slot serves it */
+    bool patient; /* nobody minds if its answer is heard a few ms late, unless the caller attends to the server */
+    bool asking;  /* cluster: ASKING goes right before it, so that a server which is being given the slot serves it */
 
     /* For topology.h; the client of one server does not look at them. */
     uint16_t slot;                     /* of its keys */
     bool hasty;                        /* it is not worth waiting until somebody can serve it */
     bool yields;                       /* while its keys are being moved (TRYAGAIN) the caller has another way */
+    snk_redis_late late;               /* what an answer is worth that comes from a server which has been replaced */
     struct snk_commitment *commitment; /* borrowed: replicas must have it too (commit.h); NULL: not so */
 
     /* What came of it; valid once it is done. */
@@ -61,11 +70,13 @@ typedef struct snk_redis_call {
     snk_redis_run run;   /* of the server that answered */
     int64_t sent_at_ns;  /* snk_now_ns() before its first byte could leave; 0 when not sent */
     int64_t reply_at_ns; /* snk_now_ns() when it was done */
+    bool lingered;       /* the answer may have been there for a few ms before that */
     sneck_error error; /* SNECK_UNAVAILABLE or SNECK_UNKNOWN (or SNECK_DENIED, SNECK_LIMIT, …); SNECK_OK with a reply */
 
     /* Private to the topology. */
     struct snk_node *node; /* where it goes; a reference. NULL: to the server for its slot */
     unsigned hops;         /* how often it was sent on */
+    uint64_t version;      /* of what was known about who serves what when it was sent */
 
     /* Private to src/redis; see conn_parts.h. */
     char *command; /* owned; the formatted bytes */

@@ -47,14 +47,13 @@ sneck_status snk_redis_conn_open(const snk_redis_settings *settings, snk_redis_l
     return SNECK_OK;
 }
 
-static void arrive(snk_redis_conn *conn)
+void snk_redis_conn_arrive(snk_redis_conn *conn)
 {
     /* Relaxed: only counts. Whoever arrives does so before close is called. */
     atomic_fetch_add_explicit(&conn->users, 1, memory_order_relaxed);
 }
 
-/* The last thing a thread does with a connection, which may be freed right after. */
-static void leave(snk_redis_conn *conn)
+void snk_redis_conn_leave(snk_redis_conn *conn)
 {
     /* Release: pairs with the acquire in await_users. */
     if (atomic_fetch_sub_explicit(&conn->users, 1, memory_order_release) == (USERS_AWAITED | 1))
@@ -76,7 +75,7 @@ void snk_redis_conn_submit(snk_redis_conn *conn, snk_redis_call *const calls[], 
     snk_redis_finish_init(&finish);
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     int64_t now = snk_now_ns();
     pthread_mutex_lock(&conn->mutex);
     for (size_t i = 0; i < count; i++) {
@@ -88,7 +87,7 @@ void snk_redis_conn_submit(snk_redis_conn *conn, snk_redis_call *const calls[], 
         snk_redis_wake_thread_locked(conn);
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
@@ -98,7 +97,7 @@ void snk_redis_conn_submit_later(snk_redis_conn *conn, snk_redis_call *call, int
     snk_redis_finish_init(&finish);
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     pthread_mutex_lock(&conn->mutex);
     call->driver = NULL;
     /* The thread sends it, so there must be one; it finds the call when the mutex is free. */
@@ -113,7 +112,7 @@ void snk_redis_conn_submit_later(snk_redis_conn *conn, snk_redis_call *call, int
     }
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
@@ -211,10 +210,10 @@ void snk_redis_conn_drive(snk_redis_conn *conn, snk_redis_call *const calls[], s
     assert(count > 0 && count <= SNK_REDIS_DRIVE_MAX);
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     drive_turn drive = { .driver = { .left = count }, .calls = calls, .count = count, .now = snk_now_ns() };
     drive_all(conn, &drive);
-    leave(conn);
+    snk_redis_conn_leave(conn);
     pthread_setcancelstate(cancel_state, NULL);
 }
 
@@ -235,12 +234,12 @@ void snk_redis_conn_give_up(snk_redis_conn *conn)
     sneck_error why;
     snk_fail(&why, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: the connection seems dead and is made anew",
              conn->settings->where);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     pthread_mutex_lock(&conn->mutex);
     snk_redis_break_locked(conn, &why, &finish);
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
 }
 
 void snk_redis_conn_begin_close(snk_redis_conn *conn)
@@ -249,7 +248,7 @@ void snk_redis_conn_begin_close(snk_redis_conn *conn)
     snk_redis_finish_init(&finish);
     sneck_error why;
     snk_fail(&why, SNECK_UNAVAILABLE, ECANCELED, "%s: the client is being closed", conn->settings->where);
-    arrive(conn);
+    snk_redis_conn_arrive(conn);
     pthread_mutex_lock(&conn->mutex);
     if (!conn->closing) {
         conn->closing = true;
@@ -261,7 +260,7 @@ void snk_redis_conn_begin_close(snk_redis_conn *conn)
     }
     pthread_mutex_unlock(&conn->mutex);
     snk_redis_finish_run(conn, &finish);
-    leave(conn);
+    snk_redis_conn_leave(conn);
 }
 
 void snk_redis_conn_close(snk_redis_conn *conn)

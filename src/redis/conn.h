@@ -23,4 +23,8 @@ void snk_redis_conn_begin_close(snk_redis_conn *conn);
 void snk_redis_conn_close(snk_redis_conn *conn);
 void snk_redis_conn_abandon(snk_redis_conn *conn);
 
+/* As snk_redis_attend and snk_redis_receive in redis.h. */
+bool snk_redis_conns_attend(snk_redis_conn *const conns[], size_t count);
+void snk_redis_conns_receive(snk_redis_conn *const conns[], size_t count, _Atomic uint32_t *left, int64_t until_ns);
+
 #endif

@@ -18,8 +18,11 @@
  *           driver that went to sleep last (whose reply probably comes last, so that the role moves seldom), or, when
  *           no driver sleeps but calls without driver are on their way, the connection's own thread.
  *
+ *           A thread that asks several servers at once (attend.c) is the reader of all their connections meanwhile, until it
+ *           knows enough. What is still to come then is left in the sockets for a moment, if nobody waits for it.
+ *
  * Whenever replies are outstanding and nobody reads, a driver that wants one of them is awake or was just woken, or the
- * thread was: who gives the role back sees to that, and who wakes up looks again. A reply is taken off the ring, and its
+ * thread was, or will wake up soon (`linger_until_ns`): who gives the role back sees to that, and who wakes up looks again. A reply is taken off the ring, and its
  * driver's count lowered, in one critical section; so nobody becomes the reader with nothing left to come.
  *
  * Cork: a reader that completes replies while SNK_REDIS_CORK_AT or more calls are in flight lets the woken threads add
@@ -103,17 +106,20 @@ struct snk_redis_conn {
     snk_list later;    /* calls that are to be sent later; nobody drives them. Their deadline is when. */
     snk_list sleepers; /* drivers; the last went to sleep last */
     snk_redis_bytes out;
-    uint64_t stream_end;    /* offset of the end of `out` */
-    uint64_t left;          /* up to this offset bytes may have left */
-    snk_redis_slot *slots;  /* owned; a ring */
-    size_t slot_capacity;   /* a power of 2, or 0 */
-    uint64_t head;          /* number of the oldest slot */
-    uint64_t tail;          /* number of the next slot */
-    size_t queued;          /* calls in `queue` */
-    size_t undriven;        /* calls on their way that nobody drives */
-    int64_t undriven_at_ns; /* no undriven call is due before this */
-    int64_t later_at_ns;    /* no call of `later` is due before this */
-    int64_t received_at_ns; /* when the server last said something */
+    uint64_t stream_end;     /* offset of the end of `out` */
+    uint64_t left;           /* up to this offset bytes may have left */
+    snk_redis_slot *slots;   /* owned; a ring */
+    size_t slot_capacity;    /* a power of 2, or 0 */
+    uint64_t head;           /* number of the oldest slot */
+    uint64_t tail;           /* number of the next slot */
+    size_t queued;           /* calls in `queue` */
+    size_t undriven;         /* calls on their way that nobody drives */
+    size_t patient;          /* those of them whose answers nobody waits for */
+    int64_t linger_until_ns; /* until then the thread leaves those answers in the socket */
+    uint64_t lingered;       /* slots before this one were left there once */
+    int64_t undriven_at_ns;  /* no undriven call is due before this */
+    int64_t later_at_ns;     /* no call of `later` is due before this */
+    int64_t received_at_ns;  /* when the server last said something */
     bool thread_started;
     bool thread_asleep;      /* in poll: wake_fd must be written */
     int64_t thread_until_ns; /* when it wakes by itself */
@@ -144,6 +150,12 @@ typedef struct snk_redis_finish {
     snk_list callbacks; /* of calls */
 } snk_redis_finish;
 
+/* ---- conn.c: who is inside ---- */
+
+/* A thread uses the connection: until it leaves, which is the last thing it does, the connection is not freed. */
+void snk_redis_conn_arrive(snk_redis_conn *conn);
+void snk_redis_conn_leave(snk_redis_conn *conn);
+
 /* ---- stream.c: calls, slots and outcomes ---- */
 
 void snk_redis_finish_init(snk_redis_finish *finish);
@@ -165,6 +177,11 @@ static inline void snk_redis_finish_locked(snk_redis_conn *conn, snk_redis_finis
 /* Notes a driver to be woken. */
 void snk_redis_finish_wake(snk_redis_finish *finish, _Atomic uint32_t *word);
 
+/*
+ * After a pause the server may have hung up: a call sent now would be lost, and nobody could say so for certain. So that is
+ * looked for first, as long as nobody has a role.
+ */
+void snk_redis_check_idle_locked(snk_redis_conn *conn, int64_t now, snk_redis_finish *finish);
 /* Takes a new call in: into the stream, the queue, or (with an error) straight to its end. */
 void snk_redis_enter_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t now, snk_redis_finish *finish);
 /* Takes in those that were to be sent later and are due at `until_ns`. */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "redis/backoff.h"
+#include "redis/errors.h"
 #include "redis/latch.h"
 #include "redis/topology_parts.h"
 #include "redis/verdict.h"
@@ -64,6 +65,7 @@ static bool aim_locked(snk_topology *topology, snk_redis_call *call)
     }
     if (call->node == NULL && !topology->closing)
         call->node = snk_node_ref_locked(snk_topology_route_locked(topology, call->slot));
+    call->version = topology->version;
     if (call->node != NULL)
         return true;
     settle_unserved_locked(topology, call);
@@ -106,6 +108,29 @@ static pace follow_pointer(snk_topology *topology, snk_redis_call *call, snk_ver
     return ++call->hops <= HOPS_MAX ? PACE_NOW : PACE_SOON;
 }
 
+/* Whether it was asked of a server that had been replaced before it was answered, or given up. */
+static bool is_late(snk_topology *topology, const snk_redis_call *call)
+{
+    pthread_mutex_lock(&topology->mutex);
+    bool late = call->node != NULL && call->node->retired && call->outcome != SNK_REDIS_NOT_SENT;
+    pthread_mutex_unlock(&topology->mutex);
+    return late;
+}
+
+static pace judge_late(snk_redis_call *call)
+{
+    if (call->late == SNK_REDIS_LATE_REPEATS)
+        return ++call->hops <= HOPS_MAX ? PACE_NOW : PACE_SOON;
+    if (call->late == SNK_REDIS_LATE_DOUBTED && call->outcome == SNK_REDIS_REPLY &&
+        snk_redis_error_of(call->reply) == SNK_REDIS_NO_ERROR) {
+        freeReplyObject(call->reply);
+        call->reply = NULL;
+        call->outcome = SNK_REDIS_UNCERTAIN;
+        snk_fail(&call->error, SNECK_UNKNOWN, 0, "redis: the master was replaced before it answered");
+    }
+    return PACE_OVER;
+}
+
 /* What follows for a call that came back from its server, which it parts from. */
 static pace judge(snk_topology *topology, snk_redis_call *call)
 {
@@ -113,9 +138,12 @@ static pace judge(snk_topology *topology, snk_redis_call *call)
     uint16_t slot = 0;
     const char *from = call->node == NULL ? "" : call->node->address.host;
     snk_verdict verdict = snk_verdict_of(call, topology->plan.kind == SNK_TOPOLOGY_CLUSTER, from, &to, &slot);
+    bool late = verdict == SNK_VERDICT_DONE && is_late(topology, call);
     let_go(call);
     switch (verdict) {
     case SNK_VERDICT_DONE:
+        if (late)
+            return judge_late(call);
         if (call->outcome == SNK_REDIS_UNCERTAIN)
             snk_scout_want(topology);
         return PACE_OVER;
@@ -129,6 +157,16 @@ static pace judge(snk_topology *topology, snk_redis_call *call)
         return PACE_AFTER_LOOK;
     }
     return PACE_OVER;
+}
+
+bool snk_topology_has_changed_since(snk_topology *topology, const snk_redis_call *call)
+{
+    if (topology->plan.kind == SNK_TOPOLOGY_SINGLE)
+        return false;
+    pthread_mutex_lock(&topology->mutex);
+    bool changed = topology->version != call->version;
+    pthread_mutex_unlock(&topology->mutex);
+    return changed;
 }
 
 /* ---- Without waiting ---- */
@@ -152,8 +190,10 @@ void snk_topology_send(snk_topology *topology, snk_redis_call *call)
 
 bool snk_topology_resend(snk_topology *topology, snk_redis_call *call)
 {
-    if (judge(topology, call) != PACE_NOW)
+    if (judge(topology, call) != PACE_NOW) {
+        let_go(call); /* it may have been pointed to a server once more */
         return false;
+    }
     snk_redis_call_reset(call);
     snk_topology_send(topology, call);
     return true;

@@ -7,8 +7,9 @@
 snk_node *snk_leader_route_locked(snk_topology *topology, uint16_t slot);
 
 /*
- * `node` is the master from now on (nothing happens if it was before), and should have so many replicas. The one before gets nothing any more, and what
- * is on its way there is given up at once: nobody should wait for a server that has been replaced. Scout only.
+ * `node` is the master from now on (nothing happens if it was before), and should have so many replicas. The one before
+ * gets nothing any more; what is on its way there has a moment to be answered, and is then given up: nobody should wait
+ * for long for a server that has been replaced (snk_node_retire). Scout only.
  */
 void snk_leader_adopt(snk_topology *topology, snk_node *node, unsigned replicas);
 

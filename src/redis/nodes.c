@@ -8,6 +8,8 @@
 #include "redis/topology_parts.h"
 
 #define KEPT_NS (3 * SNK_NS_PER_S) /* a server that nothing is on is closed after so long */
+/* What a server that was replaced has not answered after so long is given up: whoever waits for it should not wait. */
+#define FAREWELL_NS (500 * SNK_NS_PER_MS)
 
 /* ---- What a server's client says ---- */
 
@@ -60,6 +62,44 @@ static void on_deafened(void *context)
         listener->deafened(listener->context);
 }
 
+void snk_nodes_tell_cuts(snk_topology *topology, const sneck_error *why)
+{
+    const snk_redis_listener *listener = &topology->plan.server.listener;
+    bool any = false;
+    pthread_mutex_lock(&topology->mutex);
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
+        snk_node *node = atomic_load_explicit(&topology->nodes[i], memory_order_relaxed);
+        if (node == NULL || !node->is_cut)
+            continue;
+        /* Whoever has been replaced, or is not used, may be away. */
+        node->is_cut = !node->retired && (node->mapped || node == topology->master);
+        any = any || node->is_cut;
+    }
+    bool changed = any != topology->is_told_cut && !topology->closing;
+    if (changed)
+        topology->is_told_cut = any;
+    pthread_mutex_unlock(&topology->mutex);
+    if (changed && any && listener->disconnected != NULL)
+        listener->disconnected(listener->context, SNK_REDIS_SHARED, why);
+    else if (changed && !any && listener->connected != NULL)
+        listener->connected(listener->context, SNK_REDIS_SHARED, 0, true);
+}
+
+/* With one server the listener is told as it comes. */
+static bool is_one_of_many(const snk_node *node, snk_redis_lane lane)
+{
+    return node->kind == SNK_NODE_SERVER && node->topology->plan.kind != SNK_TOPOLOGY_SINGLE &&
+           lane == SNK_REDIS_SHARED;
+}
+
+static void note_cut(snk_node *node, bool is_cut, const sneck_error *why)
+{
+    pthread_mutex_lock(&node->topology->mutex);
+    node->is_cut = is_cut;
+    pthread_mutex_unlock(&node->topology->mutex);
+    snk_nodes_tell_cuts(node->topology, why);
+}
+
 static void on_connected(void *context, snk_redis_lane lane, snk_redis_run run, bool again)
 {
     snk_node *node = context;
@@ -68,15 +108,19 @@ static void on_connected(void *context, snk_redis_lane lane, snk_redis_run run, 
     snk_redis_describe(node->redis, &server);
     if (server.version != 0)
         atomic_store_explicit(&node->version, server.version, memory_order_relaxed);
-    if (node->kind == SNK_NODE_SERVER && listener->connected != NULL)
+    if (is_one_of_many(node, lane))
+        note_cut(node, false, NULL);
+    else if (node->kind == SNK_NODE_SERVER && listener->connected != NULL)
         listener->connected(listener->context, lane, run, again);
 }
 
 static void on_disconnected(void *context, snk_redis_lane lane, const sneck_error *why)
 {
-    const snk_node *node = context;
+    snk_node *node = context;
     const snk_redis_listener *listener = &node->topology->plan.server.listener;
-    if (node->kind == SNK_NODE_SERVER && listener->disconnected != NULL)
+    if (is_one_of_many(node, lane))
+        note_cut(node, true, why);
+    else if (node->kind == SNK_NODE_SERVER && listener->disconnected != NULL)
         listener->disconnected(listener->context, lane, why);
 }
 
@@ -227,11 +271,15 @@ void snk_node_unref(snk_node *node)
 
 void snk_node_retire(snk_node *node)
 {
+    snk_redis_server server;
+    snk_redis_describe(node->redis, &server);
     pthread_mutex_lock(&node->topology->mutex);
     node->retired = true;
     node->mapped = false;
+    node->given_up_at_ns = server.connected ? snk_now_ns() + FAREWELL_NS : SNK_NEVER_NS;
     pthread_mutex_unlock(&node->topology->mutex);
-    snk_redis_begin_close(node->redis);
+    if (!server.connected)
+        snk_redis_begin_close(node->redis);
 }
 
 bool snk_node_is_down(snk_node *node, sneck_error *why)
@@ -300,11 +348,36 @@ static snk_node *take_useless(snk_topology *topology, int64_t *next_at_ns)
     return useless;
 }
 
+/* A retired one that had time enough to answer, with a reference. */
+static snk_node *take_overdue(snk_topology *topology, int64_t *next_at_ns)
+{
+    int64_t now = snk_now_ns();
+    snk_node *overdue = NULL;
+    pthread_mutex_lock(&topology->mutex);
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX && overdue == NULL; i++) {
+        snk_node *node = atomic_load_explicit(&topology->nodes[i], memory_order_relaxed);
+        if (node == NULL || !node->retired)
+            continue;
+        if (node->given_up_at_ns <= now) {
+            node->given_up_at_ns = SNK_NEVER_NS;
+            overdue = snk_node_ref_locked(node);
+        } else if (node->given_up_at_ns < *next_at_ns) {
+            *next_at_ns = node->given_up_at_ns;
+        }
+    }
+    pthread_mutex_unlock(&topology->mutex);
+    return overdue;
+}
+
 int64_t snk_nodes_sweep(snk_topology *topology)
 {
     int64_t next_at_ns = SNK_NEVER_NS;
-    snk_node *useless = NULL;
-    while ((useless = take_useless(topology, &next_at_ns)) != NULL)
-        free_node(useless);
+    snk_node *found = NULL;
+    while ((found = take_useless(topology, &next_at_ns)) != NULL)
+        free_node(found);
+    while ((found = take_overdue(topology, &next_at_ns)) != NULL) {
+        snk_redis_begin_close(found->redis);
+        snk_node_unref(found);
+    }
     return next_at_ns;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/limits.h"
 #include "redis/conn.h"
 #include "redis/pubsub.h"
 
@@ -76,6 +77,26 @@ void snk_redis_drive(snk_redis *redis, snk_redis_call *const calls[], size_t cou
 {
     if (count > 0)
         snk_redis_conn_drive(redis->lanes[calls[0]->lane], calls, count);
+}
+
+static void shared_lanes(snk_redis *const servers[], size_t count, snk_redis_conn *conns[])
+{
+    for (size_t i = 0; i < count; i++)
+        conns[i] = servers[i]->lanes[SNK_REDIS_SHARED];
+}
+
+bool snk_redis_attend(snk_redis *const servers[], size_t count)
+{
+    snk_redis_conn *conns[SNK_REDIS_ATTEND_MAX];
+    shared_lanes(servers, count, conns);
+    return snk_redis_conns_attend(conns, count);
+}
+
+void snk_redis_receive(snk_redis *const servers[], size_t count, _Atomic uint32_t *left, int64_t until_ns)
+{
+    snk_redis_conn *conns[SNK_REDIS_ATTEND_MAX];
+    shared_lanes(servers, count, conns);
+    snk_redis_conns_receive(conns, count, left, until_ns);
 }
 
 void snk_redis_describe(snk_redis *redis, snk_redis_server *server_out)

@@ -99,6 +99,16 @@ void snk_redis_submit_later(snk_redis *redis, snk_redis_call *call, int64_t at_n
 void snk_redis_drive(snk_redis *redis, snk_redis_call *const calls[], size_t count);
 
 /*
+ * For a thread that asks several servers at once and waits until enough of them have answered. After attend the thread
+ * is the one that receives from all of them, if it could be (true; otherwise nothing happened, and others receive, as
+ * always). Then it submits calls there, and has to call receive with the same servers: that does the I/O until `*left` is
+ * 0, which the calls' `done` lowers (release), or until `until_ns`, and gives everything back. Answers to calls that are
+ * patient may then be heard a few ms late. At most SNK_REDIS_ATTEND_MAX servers. Not from a callback.
+ */
+bool snk_redis_attend(snk_redis *const servers[], size_t count);
+void snk_redis_receive(snk_redis *const servers[], size_t count, _Atomic uint32_t *left, int64_t until_ns);
+
+/*
  * Listens on a channel, from now on and after each reconnect; the confirmation comes by the listener's `subscribed`
  * (if the channel already is confirmed, nothing comes). Subscriptions count: each needs its own unsubscribe.
  * SNECK_NO_MEMORY, or SNECK_LIMIT beyond SNK_REDIS_CHANNELS_MAX channels.

@@ -46,6 +46,7 @@ static void look_locked(snk_topology *topology)
     sneck_status status = topology->ops->look(topology, idly, &error);
     if (status != SNECK_OK)
         snk_topology_log(topology, SNECK_LOG_WARNING, "event=look-failed error=\"%s\"", error.message);
+    snk_nodes_tell_cuts(topology, &error);
     bool down[SNK_REDIS_NODES_MAX];
     bool is_settled = status == SNECK_OK && snk_nodes_find_down(topology, down) == 0;
     pthread_mutex_lock(&topology->mutex);

@@ -138,8 +138,12 @@ static void take_votes(watch *self)
 {
     self->vote_count = 0;
     self->strangers = 0;
-    ask(self, self->addresses, "get-master-addr-by-name");
+    /*
+     * The epoch first, the address after it: if the master is replaced in between, the new address counts with the old
+     * epoch. The other way round an old address would count as the newest.
+     */
     ask(self, self->states, "MASTER");
+    ask(self, self->addresses, "get-master-addr-by-name");
     for (size_t i = 0; i < self->count; i++)
         take_vote(self, &self->states[i], &self->addresses[i]);
     snk_question_clear(self->addresses, self->count);

@@ -72,6 +72,7 @@ static void settle_locked(snk_redis_conn *conn, snk_redis_call *call, snk_redis_
     if (call->driver == NULL) {
         assert(conn->undriven > 0);
         conn->undriven--;
+        conn->patient -= call->patient;
     }
     if (call->done != NULL)
         snk_list_append(&finish->callbacks, &call->link);
@@ -155,8 +156,7 @@ static bool stream_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t no
     return true;
 }
 
-/* After a pause the server may have hung up: a call sent now would be lost, and nobody could say so for certain. */
-static void check_idle_locked(snk_redis_conn *conn, int64_t now, snk_redis_finish *finish)
+void snk_redis_check_idle_locked(snk_redis_conn *conn, int64_t now, snk_redis_finish *finish)
 {
     if (conn->head != conn->tail || conn->reading || conn->writing || now - conn->received_at_ns < IDLE_NS)
         return;
@@ -189,6 +189,7 @@ void snk_redis_enter_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t 
     call->link = (snk_link){ 0 };
     if (call->driver == NULL) {
         conn->undriven++;
+        conn->patient += call->patient;
         if (call->deadline_ns < conn->undriven_at_ns)
             conn->undriven_at_ns = call->deadline_ns;
     }
@@ -198,7 +199,7 @@ void snk_redis_enter_locked(snk_redis_conn *conn, snk_redis_call *call, int64_t 
         return;
     }
     if (conn->state == SNK_REDIS_UP)
-        check_idle_locked(conn, now, finish);
+        snk_redis_check_idle_locked(conn, now, finish);
     if (conn->state == SNK_REDIS_UP) {
         if (stream_locked(conn, call, now))
             return;
@@ -286,6 +287,7 @@ void snk_redis_complete_locked(snk_redis_conn *conn, redisReply *replies[], size
         call->reply = replies[i];
         call->run = conn->server.run;
         call->reply_at_ns = now;
+        call->lingered = call->position < conn->lingered;
         snk_ok(&call->error);
         settle_locked(conn, call, finish);
     }

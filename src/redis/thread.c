@@ -176,6 +176,8 @@ static int64_t next_timer_locked(const snk_redis_conn *conn)
     int64_t stale_at = snk_redis_stale_at_locked(conn);
     if (stale_at < at)
         at = stale_at;
+    if (conn->state == SNK_REDIS_UP && !conn->reading && conn->undriven > 0 && conn->linger_until_ns < at)
+        at = conn->linger_until_ns;
     if (conn->later_at_ns < at)
         at = conn->later_at_ns;
     if (conn->state == SNK_REDIS_DOWN && !snk_list_is_empty(&conn->queue) && conn->retry_at_ns < at)
@@ -227,7 +229,8 @@ static void wait_locked(snk_redis_conn *conn, bool *reads)
 /* Takes the role of the reader if calls without driver need it, or gives it back when none does. */
 static void choose_role_locked(snk_redis_conn *conn, bool *reads, snk_redis_finish *finish)
 {
-    bool wanted = conn->state == SNK_REDIS_UP && conn->undriven > 0;
+    bool lingers = conn->undriven == conn->patient && snk_now_ns() < conn->linger_until_ns;
+    bool wanted = conn->state == SNK_REDIS_UP && conn->undriven > 0 && !lingers;
     if (*reads && !wanted) {
         *reads = false;
         snk_redis_pass_on_locked(conn, finish);

@@ -117,7 +117,7 @@ uint32_t snk_topology_part(snk_topology *topology, uint16_t slot)
     return part;
 }
 
-static snk_node *node_of_map(snk_topology *topology, size_t index)
+snk_node *snk_node_of_map(snk_topology *topology, size_t index)
 {
     pthread_mutex_lock(&topology->mutex);
     snk_node *node = topology->nodes[index];
@@ -128,31 +128,51 @@ static snk_node *node_of_map(snk_topology *topology, size_t index)
     return node;
 }
 
-void snk_topology_describe(snk_topology *topology, snk_redis_server *sum_out)
+/* One that nobody has needed yet is not connected, and that is no fault. */
+static bool is_missing(const snk_redis_server *server)
 {
-    *sum_out = (snk_redis_server){ .connected = false };
+    return !server->connected && (server->connects > 0 || server->failures > 0);
+}
+
+void snk_topology_describe(snk_topology *topology, snk_topology_state *state_out)
+{
+    bool some_connected = false;
+    bool some_missing = false;
+    *state_out = (snk_topology_state){ .connected = false };
     for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
-        snk_node *node = node_of_map(topology, i);
+        snk_node *node = snk_node_of_map(topology, i);
         if (node == NULL)
             continue;
         snk_redis_server server;
         snk_redis_describe(node->redis, &server);
-        sum_out->connected = sum_out->connected || server.connected;
-        sum_out->connects += server.connects;
-        sum_out->failures += server.failures;
-        sum_out->in_flight += server.in_flight;
+        some_connected |= server.connected;
+        some_missing |= is_missing(&server);
+        state_out->connects += server.connects;
+        state_out->servers += server.connects > 0;
+        state_out->failures += server.failures;
+        state_out->in_flight += server.in_flight;
         snk_node_unref(node);
     }
+    state_out->connected = some_connected && !some_missing;
+}
+
+/* Those that were silent; where there is one master, that one, which was asked by its only client. */
+static bool is_to_reconnect(const snk_topology *topology, snk_node *node)
+{
+    bool was_silent = atomic_exchange_explicit(&node->silent, false, memory_order_relaxed);
+    return was_silent || topology->plan.kind != SNK_TOPOLOGY_CLUSTER;
 }
 
 void snk_topology_reconnect(snk_topology *topology)
 {
-    pthread_mutex_lock(&topology->mutex);
-    snk_node *master = topology->master == NULL ? NULL : snk_node_ref_locked(topology->master);
-    pthread_mutex_unlock(&topology->mutex);
-    if (master != NULL)
-        snk_redis_reconnect(master->redis);
-    snk_node_unref(master);
+    for (size_t i = 0; i < SNK_REDIS_NODES_MAX; i++) {
+        snk_node *node = snk_node_of_map(topology, i);
+        if (node == NULL)
+            continue;
+        if (is_to_reconnect(topology, node))
+            snk_redis_reconnect(node->redis);
+        snk_node_unref(node);
+    }
 }
 
 snk_redis *snk_topology_alone(const snk_topology *topology)

@@ -8,7 +8,8 @@
  *
  * A call goes to the server that serves its slot. It is sent again, perhaps elsewhere, only after an answer that proves
  * that it did not run (MOVED, ASK, TRYAGAIN, READONLY, …), or when no byte of it left; so whoever may not ask twice can
- * leave that to the topology. A call that was not answered is the caller's again: UNCERTAIN.
+ * leave that to the topology. A call that was not answered is the caller's again: UNCERTAIN. What comes of calls that are
+ * on their way to a server while another one takes its place is for each of them to say (snk_redis_late).
  *
  * Who serves what is found out by a thread of the topology's own (scout.c), one look at a time, when an answer or a cut
  * connection gives a reason, with pauses that grow and are jittered. Clients of servers are made when needed and closed
@@ -69,12 +70,28 @@ void snk_topology_drive(snk_topology *topology, snk_redis_call *const calls[], s
 void snk_topology_send(snk_topology *topology, snk_redis_call *call);
 bool snk_topology_resend(snk_topology *topology, snk_redis_call *call);
 
+/*
+ * Whether it is known by now that other servers serve something than when the call, which is done, was sent: then what
+ * it did may be undone.
+ */
+bool snk_topology_has_changed_since(snk_topology *topology, const snk_redis_call *call);
+
 /* Names the server for a slot, for as long as it is; calls to one server may delay each other, others do not. */
 uint32_t snk_topology_part(snk_topology *topology, uint16_t slot);
 
-/* What is known of the connections to the servers of the map, taken together: connected if one of them is. */
-void snk_topology_describe(snk_topology *topology, snk_redis_server *sum_out);
-/* Gives the connection to the one master up (snk_redis_reconnect). In a cluster each server is looked after by itself. */
+/* What is known of the connections to the servers with keys, taken together. */
+typedef struct snk_topology_state {
+    bool connected;    /* to all of them that were ever needed */
+    uint64_t connects; /* to any of them */
+    uint64_t servers;  /* that were ever connected */
+    uint64_t failures;
+    uint64_t in_flight;
+} snk_topology_state;
+void snk_topology_describe(snk_topology *topology, snk_topology_state *state_out);
+/*
+ * Gives the connection to the one master up (snk_redis_reconnect); in a cluster those to servers that did not answer when
+ * they were last asked for a sign of life (pulse.h).
+ */
 void snk_topology_reconnect(snk_topology *topology);
 
 /* The client of the one server, with SINGLE; else NULL. For sleeping on it (snk_redis_sleep). */

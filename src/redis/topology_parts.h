@@ -30,12 +30,15 @@ typedef struct snk_node {
     snk_redis_address address;
     snk_redis *redis; /* owned */
     /* Under topology.mutex: */
-    unsigned references; /* who uses it now; it is closed without any */
-    bool mapped;         /* something is known to live there: it stays */
-    bool retired;        /* another one has taken its place: it ends when nobody uses it */
-    int64_t used_at_ns;  /* when the last reference went */
-    unsigned replicas;   /* that it should have, as far as is known */
+    unsigned references;    /* who uses it now; it is closed without any */
+    bool mapped;            /* something is known to live there: it stays */
+    bool retired;           /* another one has taken its place: it ends when nobody uses it */
+    int64_t given_up_at_ns; /* retired: when what it has not answered is given up; SNK_NEVER_NS: that is done */
+    int64_t used_at_ns;     /* when the last reference went */
+    unsigned replicas;      /* that it should have, as far as is known */
+    bool is_cut;            /* its connection was cut, and is not there again */
 
+    atomic_bool silent;       /* it is connected, and did not answer when it was last asked for a sign of life */
     _Atomic unsigned version; /* as snk_redis_server.version; 0: not known. For itself only */
     snk_commit commit;        /* those who commit there */
     atomic_bool probing;      /* `probe` is on its way */
@@ -53,12 +56,17 @@ static inline snk_node *snk_node_ref_locked(snk_node *node)
         node->references++;
     return node;
 }
+/* The server of that index with a reference, if something is known to live there; else NULL. */
+snk_node *snk_node_of_map(snk_topology *topology, size_t index);
 /* For SINGLE, before anybody else knows the topology; `address` NULL: the socket of the plan. */
 snk_node *snk_node_make_only(snk_topology *topology, const snk_redis_address *address, sneck_error *error);
 /* NULL is a no-op. */
 void snk_node_unref(snk_node *node);
 void snk_node_unref_locked(snk_node *node);
-/* Nothing more is sent to it, and what is on its way is given up soon. Without the mutex. */
+/*
+ * Nothing more is sent to it. What is on its way is given up at once where there is no connection; otherwise it has a
+ * moment to be answered, since a server that was replaced on purpose answers. On the scout's thread, without the mutex.
+ */
 void snk_node_retire(snk_node *node);
 /*
  * True when there is no connection and the last attempt to make one failed, for the reason in `why`: whoever is in a
@@ -68,10 +76,16 @@ bool snk_node_is_down(snk_node *node, sneck_error *why);
 /* The same for all servers of the topology, by their index; how many of those that something lives on are down. */
 size_t snk_nodes_find_down(snk_topology *topology, bool down[SNK_REDIS_NODES_MAX]);
 /*
- * Closes those that nobody needs; returns when the next one may be closed. Only on the scout's thread, or when it is
- * gone.
+ * Closes those that nobody needs, and gives up what retired ones have not answered in time; returns when to do so again.
+ * Only on the scout's thread, or when it is gone.
  */
 int64_t snk_nodes_sweep(snk_topology *topology);
+
+/*
+ * Has the listener told when a server that something lives on is cut off (`why`), and when none is any more: because it is
+ * back, or because another one has taken its place. Without the mutex.
+ */
+void snk_nodes_tell_cuts(snk_topology *topology, const sneck_error *why);
 
 /* ---- What differs between the kinds ---- */
 
@@ -106,6 +120,7 @@ struct snk_topology {
     pthread_cond_t changed; /* with mutex, CLOCK_MONOTONIC: a look has ended, a subscription has moved, closing */
     /* Under mutex: */
     bool closing;
+    bool is_told_cut;                       /* the listener knows that a server is cut off */
     snk_node *master;                       /* a reference; all but CLUSTER */
     struct snk_map *map;                    /* owned; CLUSTER */
     uint64_t version;                       /* of what is known about who serves what */

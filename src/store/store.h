@@ -83,6 +83,7 @@ typedef struct snk_store_traits {
         lanes; /* so many calls are answered at the same time, while one call of many requests is not; 0: no more than 1 */
     const char *modes_hint; /* what to do for the others; NULL: use another store */
     bool keeps_versions;    /* it has `version` */
+    bool slow_looks; /* a renew of a claim that waits may take long: it is not sent together with those of holds */
 } snk_store_traits;
 
 /*
@@ -100,17 +101,26 @@ typedef struct snk_probe {
     int64_t round_trip_ns;
     bool has_clock;
     int64_t clock_offset_ns; /* of the server's wall clock to ours */
+    bool is_half_open;       /* it failed: one of several connections is open, and no answer came over it */
 } snk_probe;
 
 /* A connection, or several of them taken together. */
 typedef struct snk_store_state {
     bool connected;
     uint64_t connects;  /* so far */
+    uint64_t servers;   /* that were connected at least once; 0: there is one */
     uint64_t failures;  /* attempts to connect that failed, and connections given up */
     uint64_t in_flight; /* requests that wait for their answer */
     unsigned nodes;     /* of a quorum; 0: it is none */
     unsigned nodes_up;
 } snk_store_state;
+
+/* Connections that were made anew: the first one to each server is not. */
+static inline uint64_t snk_store_reconnects(const snk_store_state *state)
+{
+    uint64_t first = state->servers > 0 ? state->servers : 1;
+    return state->connects > first ? state->connects - first : 0;
+}
 
 /* What a store says about one lock. The text fields point into `text`, which grows as needed (owned; see store/view.h). */
 typedef struct snk_view snk_view;

@@ -106,6 +106,30 @@ bool snk_waiting_hold(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME
     return hears_public;
 }
 
+bool snk_waiting_condemn(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t part)
+{
+    if (!snk_waiting_has(waiting, id) && !snk_waiting_add_in(waiting, id, name, part))
+        return false;
+    (void)pthread_mutex_lock(&waiting->mutex);
+    snk_waiting_claim *claim = find_locked(waiting, id);
+    if (claim != NULL) {
+        claim->holds = true;
+        claim->condemned = true;
+        claim->held_at_ns = snk_now_ns();
+    }
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    return claim != NULL;
+}
+
+bool snk_waiting_is_condemned(snk_waiting *waiting, const snk_id *id)
+{
+    (void)pthread_mutex_lock(&waiting->mutex);
+    const snk_waiting_claim *claim = find_locked(waiting, id);
+    bool condemned = claim != NULL && claim->condemned;
+    (void)pthread_mutex_unlock(&waiting->mutex);
+    return condemned;
+}
+
 bool snk_waiting_has(snk_waiting *waiting, const snk_id *id)
 {
     (void)pthread_mutex_lock(&waiting->mutex);

@@ -27,6 +27,7 @@ typedef struct snk_waiting_claim {
     uint16_t part;      /* of the store that its lock is in; 0 where there is one */
     bool hears_public;  /* the public channel of its name was subscribed to for it */
     bool holds;         /* it does not wait any more: it holds the lock, or is being given up */
+    bool condemned;     /* it is being given up, whatever the store says of it */
     int64_t held_at_ns; /* when that was last said */
     char name[];
 } snk_waiting_claim;
@@ -61,6 +62,10 @@ bool snk_waiting_remove(snk_waiting *waiting, const snk_id *id, char name[SNK_NA
  * that no lease lasts is dropped in the end.
  */
 bool snk_waiting_hold(snk_waiting *waiting, const snk_id *id, char name[SNK_NAME_LENGTH_MAX + 1]);
+
+/* It is to be given up, and must not be used whatever the store says of it. False when out of memory. */
+bool snk_waiting_condemn(snk_waiting *waiting, const snk_id *id, const char *name, uint16_t part);
+bool snk_waiting_is_condemned(snk_waiting *waiting, const snk_id *id);
 
 /* True when the claim is in the table, waiting or not. */
 bool snk_waiting_has(snk_waiting *waiting, const snk_id *id);

@@ -131,6 +131,46 @@ static void test_a_flood_is_cut_and_counted(void **state)
     free(self);
 }
 
+static void leave_three(void *argument)
+{
+    sneck_lock **locks = argument;
+    sneck_error error;
+    for (int i = 0; i < 3; i++)
+        EXPECT(SNECK_OK, sneck_acquire(locks[i], 0, &error));
+}
+
+static void test_what_happens_all_the_time_takes_no_line_from_what_went_wrong(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    written *self = new_written();
+    sneck_client *client = open_logging(bed, self, SNECK_LOG_TEXT);
+    sneck_lock *locks[] = { test_mutex(client, "a", NULL), test_mutex(client, "b", NULL),
+                            test_mutex(client, "c", NULL) };
+    for (int i = 0; i < 40; i++) {
+        EXPECT(SNECK_OK, sneck_acquire(locks[0], 0, &error));
+        EXPECT(SNECK_OK, sneck_release(locks[0], &error));
+    }
+    test_on_thread(leave_three, locks);
+    for (int i = 0; i < 3; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "level=warning event=owner-died lock=\"%c\"", 'a' + i);
+        await_text(self, text);
+    }
+    await_text(self, "event=finding check=\"owner\" finding=\"owner-died\" count=3 remedy=\"release\"");
+    /* One finding, seen once: no alert; and it is shown before the next round. */
+    sneck_health_report report = test_health(client);
+    assert_int_equal(report.checks[SNECK_CHECK_OWNER].findings, 3);
+    assert_int_equal(report.checks[SNECK_CHECK_OWNER].runs, 1);
+    assert_int_equal(report.alerts, 0);
+    assert_false(report.healthy);
+    for (int i = 0; i < 3; i++)
+        sneck_lock_free(locks[i]);
+    sneck_close(client);
+    assert_null(strstr(self->text, "event=alert"));
+    free(self);
+}
+
 static void test_a_log_that_does_not_return_holds_up_nothing(void **state)
 {
     test_bed *bed = *state;
@@ -158,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_are_text_or_json),
         cmocka_unit_test(test_a_flood_is_cut_and_counted),
+        cmocka_unit_test(test_what_happens_all_the_time_takes_no_line_from_what_went_wrong),
         cmocka_unit_test(test_a_log_that_does_not_return_holds_up_nothing),
     };
     return test_run_on_stores(tests, sizeof tests / sizeof tests[0]);

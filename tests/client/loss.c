@@ -147,6 +147,70 @@ static void test_a_broken_lock_is_lost_at_the_release_at_the_latest(void **state
     sneck_lock_free(lock);
 }
 
+static void test_a_loss_that_the_release_finds_is_told_and_counted(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = test_open(bed, NULL);
+    assert_true(sneck_event_fd(client) >= 0);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.renew_ms = SNECK_NEVER;
+    sneck_lock *lock = test_mutex(client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    uint64_t token = sneck_token(lock);
+    test_break(client, "a");
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    sneck_event lost = test_await_event(client, SNECK_EVENT_LOST);
+    assert_int_equal(lost.cause, SNECK_CAUSE_GONE);
+    assert_true(lost.token == token);
+    assert_int_equal(test_health(client).lost, 1);
+    assert_true(test_await_event(client, SNECK_EVENT_BROKEN).token == token);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    assert_int_equal(test_health(client).lost, 1);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+static void *break_when_wanted(void *argument)
+{
+    sneck_client *client = argument;
+    while (test_queue_in_store(client, "a") == 0)
+        (void)usleep(1000);
+    test_break(client, "a");
+    return NULL;
+}
+
+/* That is what locks are broken for. */
+static void test_a_lock_that_is_broken_for_somebody_who_waits_is_told_so(void **state)
+{
+    test_bed *bed = *state;
+    if (strcmp(bed->url, "memory:") == 0)
+        test_skip("two clients share no memory store");
+    test_needs_order(bed); /* who waits is in the store's queue */
+    sneck_error error;
+    sneck_client_options client_options = SNECK_CLIENT_OPTIONS_INIT;
+    client_options.watchdog_ms = 600000; /* only when it is told to */
+    sneck_client *client = test_open(bed, &client_options);
+    assert_true(sneck_event_fd(client) >= 0);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.renew_ms = SNECK_NEVER;
+    sneck_lock *lock = test_mutex(client, "a", &options);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    uint64_t token = sneck_token(lock);
+    sneck_lock *other = test_handle(bed->client, "a"); /* another owner: its thread has the lock */
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, break_when_wanted, bed->client), 0);
+    EXPECT(SNECK_OK, sneck_acquire(other, TEST_PATIENCE_MS, &error));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    EXPECT(SNECK_LOST, sneck_check(client, &error));
+    assert_true(test_await_event(client, SNECK_EVENT_LOST).token == token);
+    assert_true(test_await_event(client, SNECK_EVENT_BROKEN).token == token);
+    sneck_lock_free(lock);
+    sneck_lock_free(other);
+    sneck_close(client);
+}
+
 static void test_many_locks_are_renewed_together(void **state)
 {
     test_bed *bed = *state;
@@ -228,6 +292,8 @@ int main(void)
         cmocka_unit_test(test_each_level_of_a_lost_hold_says_so_once),
         cmocka_unit_test(test_others_go_on_while_a_loser_has_levels_left),
         cmocka_unit_test(test_a_broken_lock_is_lost_at_the_release_at_the_latest),
+        cmocka_unit_test(test_a_loss_that_the_release_finds_is_told_and_counted),
+        cmocka_unit_test(test_a_lock_that_is_broken_for_somebody_who_waits_is_told_so),
         cmocka_unit_test(test_many_locks_are_renewed_together),
         cmocka_unit_test(test_the_mirror_shows_the_deadline_of_each_step),
         cmocka_unit_test(test_a_claim_is_forgotten_by_its_id),

@@ -10,6 +10,7 @@
 #include "freezer.h"
 
 #define LOOKS_OFTEN_MS 100
+#define IN_HAND 8
 
 static sneck_client_options watched(int64_t watchdog_ms)
 {
@@ -85,6 +86,78 @@ static void test_a_renewal_thread_that_hangs_in_the_store_is_replaced(void **sta
     sneck_close(client);
 }
 
+static void await_calls(const test_faulty *faulty, unsigned count)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (atomic_load(&faulty->calls[SNK_ASK_RENEW]) < count) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
+}
+
+/* Renewals that the thread has in hand and has not sent when it hangs, because each part of the store has its own. */
+static void test_what_a_renewal_thread_that_hangs_has_not_sent_is_renewed_all_the_same(void **state)
+{
+    test_bed *bed = *state;
+    sneck_client *client = open_watched(bed, 500);
+    test_faulty *faulty = test_make_faulty(client);
+    test_split_by_letter(faulty);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 4000;
+    options.renew_ms = 200;
+    sneck_lock *locks[IN_HAND];
+    for (size_t i = 0; i < IN_HAND; i++) {
+        locks[i] = test_mutex(client, (const char[]){ (char)('a' + (char)i), '\0' }, &options);
+        acquire(locks[i]);
+    }
+    /* While the thread hangs with one of them all others fall due, so that it takes them all in hand after that. */
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
+    test_await_hanging(faulty, 1);
+    (void)usleep(250000);
+    unsigned calls = atomic_load(&faulty->calls[SNK_ASK_RENEW]);
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
+    await_calls(faulty, calls + 1);
+    test_hang_no_more(faulty, SNK_ASK_RENEW);
+    expect_replaced(client);
+    assert_false(test_readable(sneck_lost_fd(locks[0]), 4500)); /* longer than the lease */
+    for (size_t i = 0; i < IN_HAND; i++)
+        assert_true(sneck_is_held(locks[i]));
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_WORKS);
+    for (size_t i = 0; i < IN_HAND; i++)
+        sneck_lock_free(locks[i]);
+    sneck_close(client);
+}
+
+/* Nothing calls it any more, and no timer fires: it must look for itself whether it is still wanted. */
+static void test_a_renewal_thread_that_was_replaced_ends_when_it_comes_back(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    unsigned others = test_threads_named("sneck-renewer"); /* of the bed's own client */
+    sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
+    test_faulty *faulty = test_make_faulty(client);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.lease_ms = 5000;
+    options.renew_ms = 100;
+    sneck_lock *lock = test_mutex(client, "a", &options);
+    acquire(lock);
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
+    test_await_hanging(faulty, 1);
+    test_hang_no_more(faulty, SNK_ASK_RENEW);
+    expect_replaced(client);
+    assert_true(test_threads_named("sneck-renewer") >= others + 2);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    (void)usleep(200000); /* its timer has fired for the last time */
+    test_set_fault(faulty, SNK_ASK_RENEW, TEST_WORKS);
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_threads_named("sneck-renewer") != others + 1) {
+        assert_true(test_now_ms() < until_ms);
+        (void)usleep(1000);
+    }
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
 static void test_a_frozen_renewal_thread_is_replaced(void **state)
 {
     test_bed *bed = *state;
@@ -107,6 +180,50 @@ static void test_a_frozen_renewal_thread_is_replaced(void **state)
     (void)test_await_event(client, SNECK_EVENT_RENEWED);
     assert_false(test_readable(sneck_lost_fd(lock), 4500));
     test_thaw(&freezer);
+    sneck_lock_free(lock);
+    sneck_close(client);
+}
+
+/* Releases as soon as somebody waits for it in the store. */
+static void *release_when_wanted(void *argument)
+{
+    const test_bed *bed = argument;
+    sneck_error error;
+    sneck_lock *lock = test_handle(bed->client, "a");
+    acquire(lock);
+    while (test_queue_in_store(bed->client, "a") == 0)
+        (void)usleep(1000);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    return NULL;
+}
+
+/* What the store has only offered ends soon, until the first renewal: that is as it should be. */
+static void test_a_lock_that_was_waited_for_is_neither_late_nor_at_risk(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    if (strcmp(bed->url, "memory:") == 0)
+        test_skip("two clients share no memory store");
+    sneck_client *client = open_watched(bed, 600000);
+    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
+    options.renew_ms = 1000;
+    sneck_lock *lock = test_mutex(client, "a", &options);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, release_when_wanted, bed), 0);
+    while (!test_is_held_in_store(client, "a"))
+        (void)usleep(1000);
+    acquire(lock);
+    EXPECT(SNECK_OK, sneck_check(client, &error)); /* before that renewal */
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)test_await_event(client, SNECK_EVENT_ACQUIRED);
+    sneck_event event = { .kind = SNECK_EVENT_LOST };
+    assert_true(test_readable(sneck_event_fd(client), TEST_PATIENCE_MS) && sneck_event_next(client, &event));
+    if (event.kind != SNECK_EVENT_RENEWED)
+        fail_msg("%s: %s", sneck_event_kind_name(event.kind), event.message);
+    EXPECT(SNECK_OK, sneck_check(client, &error));
+    assert_in_range(test_health(client).renewal_late_ms, 0, 5000);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
     sneck_lock_free(lock);
     sneck_close(client);
 }
@@ -318,6 +435,48 @@ static void test_a_hold_that_lasts_too_long_is_ended_or_reported(void **state)
 
 /* ---- Recovery ---- */
 
+static void await_failed_recoveries(sneck_client *client, uint64_t failed)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_health(client).recoveries_failed < failed && test_now_ms() < until_ms)
+        (void)usleep(1000);
+    assert_int_equal(test_health(client).recoveries_failed, failed);
+}
+
+/* Whether a remedy worked is what the store says. */
+static void test_a_release_for_an_owner_that_fails_is_no_recovery(void **state)
+{
+    test_bed *bed = *state;
+    sneck_error error;
+    sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
+    test_faulty *faulty = test_make_faulty(client);
+    sneck_lock_options options = quiet();
+    sneck_lock *left = test_mutex(client, "left", &options);
+    options.max_hold_ms = 100;
+    options.owner = SNECK_OWNER_HANDLE;
+    sneck_lock *overdue = test_mutex(client, "overdue", &options);
+    test_set_fault(faulty, SNK_ASK_RELEASE, TEST_FAILS);
+    test_on_thread(leave_with_lock, left);
+    await_failed_recoveries(client, 1);
+    acquire(overdue);
+    await_failed_recoveries(client, 2);
+    test_await_findings(client, SNECK_CHECK_RECOVERY, 1);
+    assert_int_equal(test_health(client).recoveries, 0);
+    test_set_fault(faulty, SNK_ASK_RELEASE, TEST_WORKS);
+    await_free_in_store(client, "left");
+    await_free_in_store(client, "overdue");
+    EXPECT(SNECK_LOST, sneck_release(overdue, &error));
+    acquire(overdue);
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (test_health(client).recoveries < 1 && test_now_ms() < until_ms)
+        (void)usleep(1000);
+    assert_int_equal(test_health(client).recoveries, 1);
+    assert_int_equal(test_health(client).recoveries_failed, 2);
+    sneck_lock_free(left);
+    sneck_lock_free(overdue);
+    sneck_close(client);
+}
+
 static void test_a_lost_lock_is_acquired_again_for_its_owner(void **state)
 {
     test_bed *bed = *state;
@@ -502,7 +661,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_renewal_thread_that_hangs_in_the_store_is_replaced),
+        cmocka_unit_test(test_what_a_renewal_thread_that_hangs_has_not_sent_is_renewed_all_the_same),
+        cmocka_unit_test(test_a_renewal_thread_that_was_replaced_ends_when_it_comes_back),
         cmocka_unit_test(test_a_frozen_renewal_thread_is_replaced),
+        cmocka_unit_test(test_a_lock_that_was_waited_for_is_neither_late_nor_at_risk),
         cmocka_unit_test(test_a_hold_that_the_store_has_ended_is_lost_now),
         cmocka_unit_test(test_what_a_renewal_confirmed_is_not_asked_again),
         cmocka_unit_test(test_what_a_thread_leaves_behind_is_found_at_once_and_given_back),
@@ -510,6 +672,7 @@ int main(void)
         cmocka_unit_test(test_the_lock_of_a_thread_that_is_stuck_is_taken_away),
         cmocka_unit_test(test_a_thread_that_works_is_not_stuck),
         cmocka_unit_test(test_a_hold_that_lasts_too_long_is_ended_or_reported),
+        cmocka_unit_test(test_a_release_for_an_owner_that_fails_is_no_recovery),
         cmocka_unit_test(test_a_lost_lock_is_acquired_again_for_its_owner),
         cmocka_unit_test(test_a_lock_acquired_again_goes_with_its_handle),
         cmocka_unit_test(test_acquiring_again_is_tried_until_the_store_answers),

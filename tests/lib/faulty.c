@@ -166,3 +166,14 @@ void test_await_hanging(test_faulty *faulty, unsigned count)
         (void)pthread_cond_wait(&faulty->changed, &faulty->mutex);
     (void)pthread_mutex_unlock(&faulty->mutex);
 }
+
+static uint32_t part_by_letter(snk_store *store, const char *name)
+{
+    (void)store;
+    return (uint32_t)name[0];
+}
+
+void test_split_by_letter(test_faulty *faulty)
+{
+    faulty->ops.part = part_by_letter;
+}

@@ -35,6 +35,9 @@ typedef struct test_faulty {
     atomic_uint tallies;    /* counts that were read or changed */
 } test_faulty;
 
+/* From now on each name is in the part of the store that its first letter says. */
+void test_split_by_letter(test_faulty *faulty);
+
 /* Puts itself between a client that was just opened and its store. It goes with the client. */
 test_faulty *test_make_faulty(sneck_client *client);
 

@@ -10,25 +10,41 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-pid_t test_thread_named(const char *name)
+/* How many there are, and the id of the first. */
+static unsigned find_threads(const char *name, pid_t *first_out)
 {
-    pid_t found = 0;
+    unsigned count = 0;
+    *first_out = 0;
     DIR *tasks = opendir("/proc/self/task");
     const struct dirent *task = NULL;
-    while (tasks != NULL && found == 0 && (task = readdir(tasks)) != NULL) {
+    while (tasks != NULL && (task = readdir(tasks)) != NULL) {
         char path[64];
         char comm[32] = "";
         (void)snprintf(path, sizeof path, "/proc/self/task/%.16s/comm", task->d_name);
         FILE *file = fopen(path, "re");
         if (file == NULL)
             continue;
-        if (fgets(comm, sizeof comm, file) != NULL && strncmp(comm, name, strlen(name)) == 0)
-            found = (pid_t)strtol(task->d_name, NULL, 10);
+        bool found = fgets(comm, sizeof comm, file) != NULL && strncmp(comm, name, strlen(name)) == 0;
+        if (found && count++ == 0)
+            *first_out = (pid_t)strtol(task->d_name, NULL, 10);
         (void)fclose(file);
     }
     if (tasks != NULL)
         (void)closedir(tasks);
-    return found;
+    return count;
+}
+
+pid_t test_thread_named(const char *name)
+{
+    pid_t first = 0;
+    (void)find_threads(name, &first);
+    return first;
+}
+
+unsigned test_threads_named(const char *name)
+{
+    pid_t first = 0;
+    return find_threads(name, &first);
 }
 
 /* The other process: freezes, says so, and thaws when it is told to, or when the test is gone. */

@@ -14,6 +14,8 @@ typedef struct test_freezer {
 
 /* The id of a thread of this process with that name; 0: none. */
 pid_t test_thread_named(const char *name);
+/* How many there are. */
+unsigned test_threads_named(const char *name);
 
 /* The thread stands still when it returns. False when that is not allowed here. */
 bool test_freeze(test_freezer *freezer, pid_t thread);

@@ -38,6 +38,32 @@ void quorum_bed_stop(quorum_bed *bed)
     }
 }
 
+static quorum_bed *chosen;
+
+void quorum_bed_choose(quorum_bed *bed, int64_t lease_max_ms, bool has_proxies)
+{
+    *bed = (quorum_bed){ .lease_max_ms = lease_max_ms, .has_proxies = has_proxies };
+    chosen = bed;
+}
+
+int quorum_bed_set_up(void **state)
+{
+    (void)state;
+    bool has_proxies = chosen->has_proxies;
+    quorum_bed_start(chosen, chosen->lease_max_ms);
+    if (has_proxies)
+        quorum_bed_start_proxies(chosen);
+    quorum_bed_await_ripe(chosen);
+    return 0;
+}
+
+int quorum_bed_tear_down(void **state)
+{
+    (void)state;
+    quorum_bed_stop(chosen);
+    return 0;
+}
+
 /* The marker is made old by hand; how long a server has been running cannot be. */
 static void await_ripe(quorum_bed *bed, uint32_t node)
 {

@@ -27,6 +27,14 @@ void quorum_bed_stop(quorum_bed *bed);
 /* The same with a proxy before each node; URLs lead through them. */
 void quorum_bed_start_proxies(quorum_bed *bed);
 
+/*
+ * The bed of a whole test program, with proxies or without: which it is, and what starts it, so that all nodes count, and
+ * stops it (for cmocka_run_group_tests).
+ */
+void quorum_bed_choose(quorum_bed *bed, int64_t lease_max_ms, bool has_proxies);
+int quorum_bed_set_up(void **state);
+int quorum_bed_tear_down(void **state);
+
 /* Waits until all nodes that run count, as if they had been in use for long. */
 void quorum_bed_await_ripe(quorum_bed *bed);
 

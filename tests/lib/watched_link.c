@@ -64,6 +64,17 @@ void test_half_open_is_found(const char *url, fault_proxy *proxy)
     sneck_close(client);
 }
 
+void test_expect_away(sneck_client *client)
+{
+    sneck_error error;
+    assert_true(sneck_check(client, &error) != SNECK_OK);
+    assert_int_equal(error.status, SNECK_UNAVAILABLE);
+    sneck_health_report report = test_health(client);
+    assert_false(report.healthy);
+    assert_false(report.connected);
+    assert_string_equal(report.checks[SNECK_CHECK_CONNECTION].message, "disconnected");
+}
+
 void test_away_is_found(const char *url, void (*crash)(void *context), void (*restart)(void *context), void *context)
 {
     sneck_error error;
@@ -71,12 +82,7 @@ void test_away_is_found(const char *url, void (*crash)(void *context), void (*re
     sneck_lock *lock = hold(client);
     crash(context);
     (void)test_await_event(client, SNECK_EVENT_CONNECTION_DOWN);
-    assert_true(sneck_check(client, &error) != SNECK_OK);
-    assert_int_equal(error.status, SNECK_UNAVAILABLE);
-    sneck_health_report report = test_health(client);
-    assert_false(report.healthy);
-    assert_false(report.connected);
-    assert_string_equal(report.checks[SNECK_CHECK_CONNECTION].message, "disconnected");
+    test_expect_away(client);
     restart(context);
     (void)test_await_event(client, SNECK_EVENT_CONNECTION_UP);
     EXPECT(SNECK_OK, sneck_release(lock, &error));

@@ -1,6 +1,7 @@
 /* A cluster: locks live where their slot is, and go where it goes. */
 #include "test.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -324,6 +325,38 @@ static void test_while_a_slot_moves_its_locks_are_waited_for(void **state)
     sneck_close(client);
 }
 
+static void *close_client(void *client)
+{
+    sneck_close(client);
+    return NULL;
+}
+
+/* The server that a slot is moved to has forgotten that: one says ASK, the other says MOVED. */
+static void test_a_client_whose_renewals_were_sent_to_and_fro_closes(void **state)
+{
+    (void)state;
+    sneck_error error;
+    seat place = seat_of("astray");
+    sneck_client *client = open_client(NULL, 1500);
+    assert_true(sneck_event_fd(client) >= 0);
+    sneck_lock *lock = test_mutex(client, "astray", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    char other[64];
+    (void)snprintf(other, sizeof other, "%s", fleet_ask(&fleet.servers[place.other], "CLUSTER MYID"));
+    fleet_do(&fleet.servers[place.owner], "CLUSTER SETSLOT %u MIGRATING %s", place.slot, other);
+    fleet_do(&fleet.servers[place.owner], "FLUSHALL");
+    (void)test_await_event(client, SNECK_EVENT_LOST);
+    fleet_do(&fleet.servers[place.owner], "CLUSTER SETSLOT %u STABLE", place.slot);
+    EXPECT(SNECK_LOST, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    pthread_t thread;
+    struct timespec limit;
+    assert_int_equal(pthread_create(&thread, NULL, close_client, client), 0);
+    assert_int_equal(clock_gettime(CLOCK_REALTIME, &limit), 0);
+    limit.tv_sec += TEST_PATIENCE_MS / 1000;
+    assert_int_equal(pthread_timedjoin_np(thread, NULL, &limit), 0);
+}
+
 /* ---- Slots that nobody serves ---- */
 
 static void test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does(void **state)
@@ -381,6 +414,64 @@ static void test_several_locks_in_different_slots_are_all_or_none(void **state)
     }
     for (unsigned i = 0; i < MEMBERS; i++)
         assert_false(test_is_held_in_store(client, names[i]));
+    sneck_lock_free(all);
+    for (unsigned i = 0; i < MEMBERS; i++)
+        sneck_lock_free(members[i]);
+    sneck_close(rival);
+    sneck_close(client);
+}
+
+/* Scripts that all servers ran. */
+static unsigned scripts_run(void)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < 3; i++) {
+        const char *found = strstr(fleet_ask(&fleet.servers[i], "INFO commandstats"), "cmdstat_evalsha:calls=");
+        count += found == NULL ? 0 : (unsigned)strtoul(strchr(found, '=') + 1, NULL, 10);
+    }
+    return count;
+}
+
+static void forget_scripts_run(void)
+{
+    for (unsigned i = 0; i < 3; i++)
+        (void)fleet_ask(&fleet.servers[i], "CONFIG RESETSTAT");
+}
+
+static void test_locks_that_share_a_slot_are_taken_in_one_script(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "{here}a", "{here}b", "{here}c", "{there}a", "{there}b", "alone" };
+    enum {
+        MEMBERS = sizeof names / sizeof names[0],
+        SLOTS = 3
+    };
+    sneck_error error;
+    sneck_client *client = open_client("history=off", 30000);
+    sneck_client *rival = open_client("history=off", 30000);
+    sneck_lock *members[MEMBERS];
+    for (unsigned i = 0; i < MEMBERS; i++)
+        members[i] = test_mutex(client, names[i], NULL);
+    sneck_lock *all = NULL;
+    EXPECT(SNECK_OK, sneck_multi_lock(members, MEMBERS, &all, &error));
+    EXPECT(SNECK_OK, sneck_acquire(all, 0, &error)); /* the servers know the script now */
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+    forget_scripts_run();
+    EXPECT(SNECK_OK, sneck_acquire(all, 0, &error));
+    assert_int_equal(scripts_run(), SLOTS);
+    for (unsigned i = 0; i < MEMBERS; i++)
+        assert_true(test_is_held_in_store(rival, names[i]) && sneck_token(members[i]) > 0);
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+
+    sneck_lock *held = test_mutex(rival, "{there}b", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(held, 0, &error));
+    EXPECT(SNECK_BUSY, sneck_acquire(all, 0, &error));
+    for (unsigned i = 0; i < MEMBERS; i++)
+        assert_int_equal(test_is_held_in_store(rival, names[i]), strcmp(names[i], "{there}b") == 0);
+    EXPECT(SNECK_OK, sneck_release(held, &error));
+    EXPECT(SNECK_OK, sneck_acquire(all, TEST_PATIENCE_MS, &error));
+    EXPECT(SNECK_OK, sneck_release(all, &error));
+    sneck_lock_free(held);
     sneck_lock_free(all);
     for (unsigned i = 0; i < MEMBERS; i++)
         sneck_lock_free(members[i]);
@@ -471,8 +562,10 @@ int main(void)
         TEST(test_a_slot_that_moved_is_followed_and_remembered),
         TEST(test_a_held_lock_survives_the_move_of_its_slot),
         TEST(test_while_a_slot_moves_its_locks_are_waited_for),
+        TEST(test_a_client_whose_renewals_were_sent_to_and_fro_closes),
         TEST(test_a_slot_that_nobody_serves_is_unavailable_until_somebody_does),
         TEST(test_several_locks_in_different_slots_are_all_or_none),
+        TEST(test_locks_that_share_a_slot_are_taken_in_one_script),
         TEST(test_what_cannot_be_opened_says_why),
         TEST(test_a_cluster_is_spoken_to_by_tls),
     };

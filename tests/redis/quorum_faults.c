@@ -16,21 +16,6 @@
 
 static quorum_bed nodes;
 
-static int start(void **state)
-{
-    (void)state;
-    quorum_bed_start(&nodes, QUORUM_LEASE_MAX_MS);
-    quorum_bed_await_ripe(&nodes);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    quorum_bed_stop(&nodes);
-    return 0;
-}
-
 /* All nodes run and count again. */
 static int mend(void **state)
 {
@@ -465,5 +450,6 @@ int main(void)
         cmocka_unit_test_setup(test_a_node_that_is_back_before_it_was_passed_over_is_asked, mend),
         cmocka_unit_test_setup(test_a_waiter_is_woken_with_two_nodes_dead, mend),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    quorum_bed_choose(&nodes, QUORUM_LEASE_MAX_MS, false);
+    return cmocka_run_group_tests(tests, quorum_bed_set_up, quorum_bed_tear_down);
 }

@@ -13,21 +13,6 @@
 /* The nodes of all tests; emptied before each. */
 static quorum_bed nodes;
 
-static int start(void **state)
-{
-    (void)state;
-    quorum_bed_start(&nodes, QUORUM_LEASE_MAX_MS);
-    quorum_bed_await_ripe(&nodes);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    quorum_bed_stop(&nodes);
-    return 0;
-}
-
 static int clear(void **state)
 {
     (void)state;
@@ -443,5 +428,6 @@ int main(void)
         cmocka_unit_test_setup(test_a_broken_hold_is_told_and_noted, clear),
         cmocka_unit_test(test_nodes_can_be_reached_by_tls),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    quorum_bed_choose(&nodes, QUORUM_LEASE_MAX_MS, false);
+    return cmocka_run_group_tests(tests, quorum_bed_set_up, quorum_bed_tear_down);
 }

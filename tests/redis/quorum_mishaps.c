@@ -23,22 +23,6 @@
 
 static quorum_bed nodes;
 
-static int start(void **state)
-{
-    (void)state;
-    quorum_bed_start(&nodes, QUORUM_LEASE_MAX_MS);
-    quorum_bed_start_proxies(&nodes);
-    quorum_bed_await_ripe(&nodes);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    quorum_bed_stop(&nodes);
-    return 0;
-}
-
 static int clear(void **state)
 {
     (void)state;
@@ -342,5 +326,6 @@ int main(void)
         cmocka_unit_test_setup(test_two_names_of_one_server_are_refused_whichever_they_are, clear),
         cmocka_unit_test_setup(test_a_second_name_that_comes_later_is_shown, clear),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    quorum_bed_choose(&nodes, QUORUM_LEASE_MAX_MS, true);
+    return cmocka_run_group_tests(tests, quorum_bed_set_up, quorum_bed_tear_down);
 }

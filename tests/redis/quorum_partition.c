@@ -15,22 +15,6 @@
 
 static quorum_bed nodes;
 
-static int start(void **state)
-{
-    (void)state;
-    quorum_bed_start(&nodes, QUORUM_LEASE_MAX_MS);
-    quorum_bed_start_proxies(&nodes);
-    quorum_bed_await_ripe(&nodes);
-    return 0;
-}
-
-static int stop(void **state)
-{
-    (void)state;
-    quorum_bed_stop(&nodes);
-    return 0;
-}
-
 static int clear(void **state)
 {
     (void)state;
@@ -268,5 +252,6 @@ int main(void)
         cmocka_unit_test_setup(test_a_release_without_a_majority_says_so_and_is_made_good, clear),
         cmocka_unit_test_setup(test_a_hold_outlives_a_partition_from_two_nodes_and_not_from_three, clear),
     };
-    return cmocka_run_group_tests(tests, start, stop);
+    quorum_bed_choose(&nodes, QUORUM_LEASE_MAX_MS, true);
+    return cmocka_run_group_tests(tests, quorum_bed_set_up, quorum_bed_tear_down);
 }

@@ -11,6 +11,7 @@
 #include "redis/commit.h"
 #include "redis_bed.h"
 #include "redis_fleet.h"
+#include "store/redis/scripts.h"
 #include "waiter.h"
 
 static int set_up(void **state)
@@ -216,6 +217,43 @@ static void test_a_waiter_starts_only_when_replicas_have_its_grant(void **state)
     sneck_close(holder);
 }
 
+/* Whoever asks about such a grant again must not take it for one that counts. */
+static void test_a_grant_whose_giving_back_is_not_answered_is_never_used(void **state)
+{
+    redis_fleet *fleet = *state;
+    sneck_error error;
+    fault_proxy proxy;
+    assert_true(proxy_start(&proxy, fleet->servers[0].port));
+    sneck_client *holder = open_on_master(fleet, NULL, 30000);
+    sneck_client *other =
+        open_client(redis_bed_url_at(proxy.port, "replicas=2&replicas_timeout=100&timeout=500"), 30000);
+    sneck_lock *held = test_mutex(holder, "a", NULL);
+    sneck_lock *wanted = test_mutex(other, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(wanted, 0, &error)); /* so the server knows the scripts */
+    EXPECT(SNECK_OK, sneck_release(wanted, &error));
+    EXPECT(SNECK_OK, sneck_acquire(held, 0, &error));
+    test_waiter waiting;
+    test_waiter_start(&waiting, wanted, 3000);
+    fleet_await(&fleet->servers[0], "1", "ZCARD {lock:a}:queue");
+    redis_server_kill(&fleet->servers[2]);
+    proxy_harm(&proxy, PROXY_CUT_BEFORE, snk_scripts[SNK_LAYOUT_HASH][SNK_SCRIPT_RELEASE].sha);
+    EXPECT(SNECK_OK, sneck_release(held, &error));
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (proxy.cuts < 2 && test_now_ms() < limit_ms) /* given back twice, in vain */
+        redis_bed_pause(1);
+    assert_true(proxy.cuts >= 2);
+    proxy_harm(&proxy, PROXY_PASS, "");
+    assert_int_equal(pthread_join(waiting.thread, NULL), 0);
+    assert_int_not_equal(waiting.status, SNECK_OK);
+    assert_true(waiting.token == 0);
+    fleet_await(&fleet->servers[0], "0", "EXISTS lock:a");
+    sneck_lock_free(wanted);
+    sneck_lock_free(held);
+    sneck_close(other);
+    sneck_close(holder);
+    proxy_stop(&proxy);
+}
+
 /* ---- Many at once ---- */
 
 enum {
@@ -285,6 +323,7 @@ int main(void)
         TEST(test_counts_and_versions_are_on_the_replicas_too),
         TEST(test_a_replica_that_hangs_holds_up_no_renewal),
         TEST(test_a_waiter_starts_only_when_replicas_have_its_grant),
+        TEST(test_a_grant_whose_giving_back_is_not_answered_is_never_used),
         TEST(test_many_grants_share_one_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,6 +212,27 @@ static void test_a_planned_failover_costs_no_hold_and_wakes_who_waits(void **sta
     sneck_close(holder);
 }
 
+/* Whoever counts these events must not believe for ever that the store is away. */
+static void test_a_failover_is_told_as_a_connection_that_is_down_and_up_again(void **state)
+{
+    redis_fleet *fleet = *state;
+    sneck_client *client = open_client(fleet_sentinel_url(fleet, NULL), 12000);
+    assert_true(sneck_event_fd(client) >= 0);
+    expect_pair(client);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    redis_server_kill(&fleet->servers[0]);
+    int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS;
+    sneck_error error;
+    while (sneck_acquire(lock, 1000, &error) != SNECK_OK) /* somebody must ask for it to be noticed */
+        assert_true(test_now_ms() < limit_ms);
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    (void)test_await_event(client, SNECK_EVENT_CONNECTION_DOWN);
+    (void)test_await_event(client, SNECK_EVENT_CONNECTION_UP);
+    expect_pair(client);
+    sneck_close(client);
+}
+
 /* ---- TLS ---- */
 
 static void test_sentinels_and_servers_are_spoken_to_by_tls(void **state)
@@ -251,6 +272,7 @@ int main(void)
         TEST(test_a_sentinel_that_missed_the_failover_is_not_believed),
         TEST(test_a_server_that_is_no_master_is_not_used_though_all_name_it),
         TEST(test_a_planned_failover_costs_no_hold_and_wakes_who_waits),
+        TEST(test_a_failover_is_told_as_a_connection_that_is_down_and_up_again),
         cmocka_unit_test(test_sentinels_and_servers_are_spoken_to_by_tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,6 +6,7 @@
 
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "bed.h"
 #include "redis_scene.h"
@@ -219,6 +220,66 @@ static void test_a_user_whose_password_was_changed_is_denied(void **state)
     expect_refused(&made, SNECK_DENIED, "WRONGPASS");
     redis_bed_do(bed, "ACL SETUSER sneck resetpass >secret");
     end(&made);
+}
+
+typedef struct lines {
+    pthread_mutex_t mutex;
+    char text[1 << 16];
+} lines;
+
+static void keep_line(void *context, sneck_log_level level, const char *text)
+{
+    lines *self = context;
+    (void)level;
+    (void)pthread_mutex_lock(&self->mutex);
+    test_append(self->text, sizeof self->text, text);
+    test_append(self->text, sizeof self->text, "\n");
+    (void)pthread_mutex_unlock(&self->mutex);
+}
+
+static bool has_line_with(lines *self, const char *words)
+{
+    (void)pthread_mutex_lock(&self->mutex);
+    bool has = strstr(self->text, words) != NULL;
+    (void)pthread_mutex_unlock(&self->mutex);
+    return has;
+}
+
+static void await_line(lines *self, const char *words)
+{
+    int64_t until_ms = test_now_ms() + TEST_PATIENCE_MS;
+    while (!has_line_with(self, words)) {
+        if (test_now_ms() > until_ms)
+            fail_msg("no line has %s:\n%s", words, self->text);
+        (void)usleep(1000);
+    }
+}
+
+/* Not even where the password is what is wrong. */
+static void test_no_line_of_the_log_has_the_password(void **state)
+{
+    redis_bed *bed = *state;
+    sneck_error error;
+    lines *self = calloc(1, sizeof *self);
+    assert_non_null(self);
+    (void)pthread_mutex_init(&self->mutex, NULL);
+    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
+    options.log = keep_line;
+    options.log_context = self;
+    sneck_client *client = redis_bed_open(bed, NULL, &options);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    redis_bed_do(bed, "ACL SETUSER sneck resetpass >another-word");
+    redis_bed_do(bed, "CLIENT KILL USER sneck");
+    await_line(self, "WRONGPASS");
+    redis_bed_do(bed, "ACL SETUSER sneck resetpass >secret");
+    await_line(self, "event=connection-up");
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(client);
+    assert_null(strstr(self->text, "secret"));
+    assert_null(strstr(self->text, "another-word"));
+    free(self);
 }
 
 static void test_a_user_without_the_right_is_denied(void **state)
@@ -438,6 +499,7 @@ int main(void)
         TEST(test_a_server_that_reads_its_data_is_waited_for),
         TEST(test_a_server_without_room_is_waited_for),
         TEST(test_a_user_whose_password_was_changed_is_denied),
+        TEST(test_no_line_of_the_log_has_the_password),
         TEST(test_a_user_without_the_right_is_denied),
         TEST(test_a_script_that_is_denied_halfway_leaves_nothing),
         TEST(test_a_waiter_that_is_denied_halfway_leaves_nothing),

@@ -53,6 +53,7 @@ static const sim_bug_entry bugs[] = {
     { 93, "S1", "a look of the watchdog that fails is loss" },
     { 94, "S3", "what was acquired again goes to anybody" },
     { 95, "S1", "a hold that is given up is released while its lease may last" },
+    { 96, "I4", "a loss that only the release finds is not told" },
     { 50, "I3", "store: release frees whatever is held" },
     { 51, "S2", "store: renew shortens" },
     { 52, "S4", "store: renew registers unknown claims" },

@@ -113,6 +113,15 @@ static bool has_note(const snk_actions *actions, sneck_event_kind kind)
     return false;
 }
 
+/* A hold that the machine had was lost; not one whose release found that out. */
+static bool has_lost_hold(const snk_actions *actions)
+{
+    for (uint32_t i = 0; i < actions->note_count; i++)
+        if (actions->notes[i].kind == SNECK_EVENT_LOST && actions->notes[i].hold != NULL)
+            return true;
+    return false;
+}
+
 static const snk_hold *find_lost(const snk_machine *machine, const snk_id *claim)
 {
     for (snk_link *link = snk_list_first(&machine->lost); link != NULL; link = snk_list_next(&machine->lost, link)) {
@@ -153,7 +162,7 @@ static void check_loss(sim_world *world, const sim_process *process, uint32_t lo
     bool over = before->deadline_ns <= before->now_ns; /* also when a look has marked it LOST already */
     bool owned = before->hold.owner != 0;
     bool same = is_same_hold(machine, before);
-    bool noted = has_note(actions, SNECK_EVENT_LOST);
+    bool noted = has_lost_hold(actions);
     const snk_hold *lost = find_lost(machine, &before->hold.claim);
     if (over && same)
         sim_violate(world, "I4", "the deadline had passed, and the hold went on");
@@ -386,6 +395,7 @@ static const char *const step_names[] = {
     [SNK_EVENT_NEWS] = "step news",
     [SNK_EVENT_TIMER] = "step timer",
     [SNK_EVENT_INTERRUPT] = "step interrupt",
+    [SNK_EVENT_ABANDONED] = "step abandoned",
     [SNK_EVENT_REVOKE] = "step revoke",
     [SNK_EVENT_OWNER_GONE] = "step dead",
     [SNK_EVENT_CLOSE] = "step close",
@@ -560,12 +570,26 @@ static void note_probes(sim_world *world, const sim_process *process, uint32_t l
     }
 }
 
+/* What the release found out is told, once, and nothing else is. */
+static void check_late_loss(sim_world *world, const snk_event *event, const snk_actions *actions)
+{
+    bool is_release = event->kind == SNK_EVENT_REPLY && event->send->ask == SNK_ASK_RELEASE && event->send->was_held &&
+                      !event->send->chase && event->send->token != 0;
+    bool is_gone = is_release && (event->answer->kind == SNK_ANSWER_GONE || event->answer->kind == SNK_ANSWER_BUSY);
+    unsigned told = 0;
+    for (uint32_t i = 0; i < actions->note_count; i++)
+        told += actions->notes[i].kind == SNECK_EVENT_LOST && actions->notes[i].hold == NULL;
+    if (told != is_gone)
+        sim_violate(world, "I4", "a release found the claim gone, and that was not told, or the other way round");
+}
+
 void oracle_after_step(sim_world *world, sim_process *process, uint32_t lock, const snk_event *event,
                        const snk_actions *actions, const oracle_before *before)
 {
     if (!snk_machine_is_sound(&process->machines[lock]))
         sim_violate(world, "SOUND", "the machine is not sound after a step");
     check_loss(world, process, lock, event, actions, before);
+    check_late_loss(world, event, actions);
     check_sends(world, process, lock, event, actions, before);
     if (event->kind == SNK_EVENT_NEWS || event->kind == SNK_EVENT_RESUME)
         check_news(world, process, lock, event, actions, before);

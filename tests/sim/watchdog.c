@@ -58,7 +58,7 @@ void watchdog_after_step(sim_world *world, sim_process *process, uint32_t lock, 
         rescuer->state != SIM_THREAD_DONE)
         return;
     for (uint32_t i = 0; i < actions->note_count; i++) {
-        if (actions->notes[i].kind != SNECK_EVENT_LOST)
+        if (actions->notes[i].kind != SNECK_EVENT_LOST || actions->notes[i].hold == NULL)
             continue;
         rescuer->owner = actions->notes[i].owner;
         rescuer->lock = (uint8_t)lock;

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "bed.h"
 #include "claims.h"
+#include "proxy.h"
 #include "sql_bed.h"
 #include "waiter.h"
 
@@ -119,6 +120,64 @@ static void test_a_server_frozen_past_the_lease_is_loss_in_time_and_nothing_stay
     close_pair(&made);
 }
 
+/* ---- Several servers ---- */
+
+/* A client that knows two: a proxy first, and the server itself. */
+static sneck_client *open_both(const sql_bed *bed, const fault_proxy *proxy, int64_t lease_ms)
+{
+    char url[256];
+    sneck_error error;
+    sneck_client *client = NULL;
+    sneck_client_options options = SNECK_CLIENT_OPTIONS_INIT;
+    options.lease_ms = lease_ms;
+    (void)snprintf(url, sizeof url, "%s://sneck:secret@127.0.0.1:%d,127.0.0.1:%d/locks?%s&timeout=2000",
+                   bed->server->scheme, proxy->port, bed->server->port(bed->bed), bed->mode);
+    test_expect(SNECK_OK, sneck_open(url, &options, &client, &error), &error, "sneck_open");
+    return client;
+}
+
+/* Nothing is refused and nothing is cut: a machine that is frozen, or whose answers get lost. */
+static void test_a_first_server_that_is_silent_is_given_up_for_the_next(void **state)
+{
+    sql_bed *bed = *state;
+    sneck_error error;
+    static fault_proxy proxy;
+    assert_true(proxy_start(&proxy, bed->server->port(bed->bed)));
+    proxy_harm(&proxy, PROXY_STALL_REQUESTS, "");
+    sneck_client *client = open_both(bed, &proxy, 20000);
+    sneck_client *other = sql_bed_open(bed, NULL, 20000);
+    sneck_lock *lock = test_mutex(other, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    test_waiter self;
+    start_waiting(&self, bed, test_mutex(client, "a", NULL));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    test_waiter_join(&self);
+    sneck_lock_free(lock);
+    sneck_lock_free(self.lock);
+    sneck_close(client);
+    sneck_close(other);
+    proxy_stop(&proxy);
+}
+
+static void test_a_hold_outlives_a_server_that_falls_silent_and_is_replaced(void **state)
+{
+    sql_bed *bed = *state;
+    sneck_error error;
+    static fault_proxy proxy;
+    assert_true(proxy_start(&proxy, bed->server->port(bed->bed)));
+    sneck_client *client = open_both(bed, &proxy, 20000);
+    sneck_lock *lock = test_mutex(client, "a", NULL);
+    EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
+    assert_true(proxy.connections > 0);
+    proxy_harm(&proxy, PROXY_STALL_REQUESTS, "");
+    await_extend(lock);
+    assert_true(sneck_is_held(lock));
+    EXPECT(SNECK_OK, sneck_release(lock, &error));
+    sneck_lock_free(lock);
+    sneck_close(client);
+    proxy_stop(&proxy);
+}
+
 /* ---- Sessions ---- */
 
 static void test_holders_and_waiters_outlive_their_sessions(void **state)
@@ -187,6 +246,8 @@ int main(void)
         TEST(test_a_hold_survives_a_crash_of_the_server_within_its_lease),
         TEST(test_waiters_wait_out_a_crash),
         TEST(test_a_server_frozen_past_the_lease_is_loss_in_time_and_nothing_stays),
+        TEST(test_a_first_server_that_is_silent_is_given_up_for_the_next),
+        TEST(test_a_hold_outlives_a_server_that_falls_silent_and_is_replaced),
         TEST(test_holders_and_waiters_outlive_their_sessions),
         TEST(test_a_message_that_was_lost_with_its_session_is_made_good),
         TEST(test_those_who_wait_do_not_ask_all_the_time),

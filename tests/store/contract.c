@@ -378,6 +378,17 @@ static void test_an_unanswered_release_of_a_waiter_also_leaves_a_tombstone(void 
     (void)test_must_hold(world->c, "x");
 }
 
+static void test_an_acquire_that_comes_after_its_release_is_refused_though_others_wait(void **state)
+{
+    clients *world = *state;
+    (void)test_must_hold(world->a, "x");
+    (void)test_must_queue(world->b, "x", NULL);
+    snk_id claim = test_id();
+    expect(test_release_unanswered(world->c, "x", &claim), SNK_ANSWER_GONE);
+    expect(test_acquire(world->c, "x", &claim, TEST_QUEUE), SNK_ANSWER_GONE);
+    expect(test_acquire(world->c, "x", &claim, TEST_TRY), SNK_ANSWER_GONE);
+}
+
 static void test_a_tombstone_is_for_one_claim(void **state)
 {
     clients *world = *state;
@@ -860,6 +871,7 @@ int main(void)
         cmocka_unit_test(test_an_acquire_that_comes_after_its_release_is_refused),
         cmocka_unit_test(test_an_unanswered_release_of_a_hold_also_leaves_a_tombstone),
         cmocka_unit_test(test_an_unanswered_release_of_a_waiter_also_leaves_a_tombstone),
+        cmocka_unit_test(test_an_acquire_that_comes_after_its_release_is_refused_though_others_wait),
         cmocka_unit_test(test_a_tombstone_is_for_one_claim),
         cmocka_unit_test(test_each_grant_has_higher_tokens_than_all_before),
         cmocka_unit_test(test_tokens_start_at_the_clock),

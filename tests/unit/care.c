@@ -193,6 +193,7 @@ static void test_what_a_dead_owner_has_is_given_back(void **state)
     snk_waiter again = asker(w, 1);
     ask(w, &again);
     step(w, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = 1 });
+    assert_true(w->actions.pending); /* the watchdog wants to know what comes of it */
     assert_int_equal(note_of(w, SNECK_EVENT_RELEASED).cause, SNECK_CAUSE_OWNER_DIED);
     reply(w, only_send(w, SNK_ASK_RELEASE), SNK_ANSWER_DONE);
     assert_true(snk_machine_is_idle(&w->machine));
@@ -255,6 +256,27 @@ static uint64_t reserve(world *w, unsigned levels)
     assert_decided(&waiter, SNECK_OK);
     assert_true(note_of(w, SNECK_EVENT_RECOVERED).token == waiter.token);
     return waiter.token;
+}
+
+static void test_a_release_that_finds_the_claim_gone_is_told_as_loss(void **state)
+{
+    world *w = *state;
+    snk_waiter waiter = acquired_with(w, 1, (snk_care){ .watchdog_ms = 5000 });
+    release(w, 1);
+    assert_true(has_note(w, SNECK_EVENT_RELEASED));
+    reply(w, only_send(w, SNK_ASK_RELEASE), SNK_ANSWER_GONE);
+    assert_int_equal(w->actions.release.status, SNECK_LOST);
+    snk_note lost = note_of(w, SNECK_EVENT_LOST);
+    assert_int_equal(lost.cause, SNECK_CAUSE_GONE);
+    assert_true(lost.token == waiter.token && lost.token_first == waiter.token && lost.is_watched);
+    assert_null(lost.hold);
+    assert_true(snk_machine_is_idle(&w->machine));
+    /* Not what nobody had: it was kept for somebody who has left. */
+    (void)reserve(w, 1);
+    assert_int_equal(release(w, 1), SNECK_LOST);
+    assert_int_equal(release(w, 1), SNECK_NOT_OWNER);
+    reply(w, only_send(w, SNK_ASK_RELEASE), SNK_ANSWER_GONE);
+    assert_int_equal(w->actions.note_count, 0);
 }
 
 static void test_a_lock_acquired_again_is_had_only_after_the_outermost_release(void **state)
@@ -360,6 +382,23 @@ static void test_a_dead_owner_needs_no_lock_acquired_again(void **state)
     assert_true(snk_machine_is_idle(&w->machine));
 }
 
+static void test_nobody_waits_on_behalf_of_a_dead_owner(void **state)
+{
+    world *w = *state;
+    (void)acquired_with(w, 1, reacquires);
+    lose(w);
+    snk_waiter rescue = rescuer(w, 1);
+    ask(w, &rescue);
+    reply(w, only_send(w, SNK_ASK_ACQUIRE), SNK_ANSWER_QUEUED);
+    step(w, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = 2 });
+    assert_false(rescue.decided);
+    step(w, (snk_event){ .kind = SNK_EVENT_OWNER_GONE, .owner = 1 });
+    assert_decided(&rescue, SNECK_CANCELED);
+    assert_true(was_woken(w, &rescue));
+    reply(w, only_send(w, SNK_ASK_RELEASE), SNK_ANSWER_DONE);
+    assert_true(snk_machine_is_idle(&w->machine));
+}
+
 static void test_an_owner_that_helped_itself_needs_no_rescue(void **state)
 {
     world *w = *state;
@@ -398,6 +437,7 @@ int main(void)
         MACHINE_TEST(test_a_look_without_an_answer_means_nothing),
         MACHINE_TEST(test_a_look_that_finds_it_gone_or_taken_is_loss_now),
         MACHINE_TEST(test_a_look_that_is_answered_after_the_release_changes_nothing),
+        MACHINE_TEST(test_a_release_that_finds_the_claim_gone_is_told_as_loss),
         MACHINE_TEST(test_a_hold_that_is_revoked_is_lost_and_released_at_once),
         MACHINE_TEST(test_what_a_dead_owner_has_is_given_back),
         MACHINE_TEST(test_what_a_dead_owner_has_lost_is_forgotten),
@@ -409,6 +449,7 @@ int main(void)
         MACHINE_TEST(test_a_release_too_many_gives_a_lock_acquired_again_back),
         MACHINE_TEST(test_other_terms_do_not_take_over_what_was_acquired_again),
         MACHINE_TEST(test_a_dead_owner_needs_no_lock_acquired_again),
+        MACHINE_TEST(test_nobody_waits_on_behalf_of_a_dead_owner),
         MACHINE_TEST(test_an_owner_that_helped_itself_needs_no_rescue),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,47 @@ static void test_a_failed_renewal_is_not_loss(void **state)
     assert_true(w->machine.timer_at_ns == w->now_ns + SNK_BACKOFF_NS_MIN);
 }
 
+static void test_what_the_renewal_thread_never_brought_back_is_sent_again(void **state)
+{
+    world *w = *state;
+    (void)acquired(w, 1);
+    step(w, (snk_event){ .kind = SNK_EVENT_ABANDONED });
+    assert_int_equal(w->actions.note_count, 0); /* nothing was in flight */
+    w->now_ns += LEASE_NS / 3;
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    snk_send abandoned = only_send(w, SNK_ASK_RENEW);
+    assert_true(w->machine.timer_at_ns == SNK_NEVER_NS);
+    step(w, (snk_event){ .kind = SNK_EVENT_ABANDONED });
+    assert_int_equal(w->actions.notes[0].kind, SNECK_EVENT_RENEWAL_FAILED);
+    assert_true(w->machine.timer_at_ns == w->now_ns + SNK_BACKOFF_NS_MIN);
+    w->now_ns = w->machine.timer_at_ns;
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    reply(w, only_send(w, SNK_ASK_RENEW), SNK_ANSWER_HELD);
+    assert_int_equal(snk_machine_levels(&w->machine, 1, w->now_ns), 1);
+    reply(w, abandoned, SNK_ANSWER_UNCERTAIN); /* it comes after all */
+    assert_int_equal(snk_machine_levels(&w->machine, 1, w->now_ns), 1);
+}
+
+static void test_a_look_that_was_never_brought_back_is_made_again(void **state)
+{
+    world *w = *state;
+    snk_waiter waiter = asker(w, 1);
+    ask(w, &waiter);
+    reply(w, only_send(w, SNK_ASK_ACQUIRE), SNK_ANSWER_QUEUED);
+    w->now_ns = w->machine.timer_at_ns;
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    snk_send abandoned = only_send(w, SNK_ASK_RENEW);
+    assert_true(w->machine.timer_at_ns == SNK_NEVER_NS);
+    step(w, (snk_event){ .kind = SNK_EVENT_ABANDONED });
+    assert_true(w->machine.timer_at_ns == w->now_ns + SNK_BACKOFF_NS_MIN);
+    w->now_ns = w->machine.timer_at_ns;
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    snk_send again = only_send(w, SNK_ASK_RENEW);
+    assert_true(snk_id_equal(&again.claim, &abandoned.claim));
+    reply(w, again, SNK_ANSWER_HELD);
+    assert_true(waiter.decided);
+}
+
 static void test_a_clear_answer_is_loss_at_once(void **state)
 {
     world *w = *state;
@@ -528,6 +569,8 @@ int main(void)
         MACHINE_TEST(test_the_deadline_is_loss_and_stays_loss),
         MACHINE_TEST(test_a_lost_claim_is_forgotten_only_when_its_lease_is_over),
         MACHINE_TEST(test_a_failed_renewal_is_not_loss),
+        MACHINE_TEST(test_what_the_renewal_thread_never_brought_back_is_sent_again),
+        MACHINE_TEST(test_a_look_that_was_never_brought_back_is_made_again),
         MACHINE_TEST(test_a_clear_answer_is_loss_at_once),
         MACHINE_TEST(test_a_grant_that_comes_too_late_is_given_back),
         MACHINE_TEST(test_the_next_thread_gets_the_lock_without_the_store),

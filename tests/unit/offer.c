@@ -78,6 +78,13 @@ static void test_an_offer_is_confirmed_and_then_held_for_the_lease(void **state)
     reply_with(w, renew, (snk_answer){ .kind = SNK_ANSWER_HELD, .token_first = 500, .token_last = 503 });
     assert_true(snk_deadline_peek(&w->machine.deadline) == snk_deadline_of(w->now_ns, LEASE_NS));
     assert_true(w->machine.timer_at_ns == w->now_ns + LEASE_NS / 3);
+    /* What was left of the offer says nothing about how late renewals are; the next one does. */
+    assert_int_equal(w->actions.notes[0].kind, SNECK_EVENT_RENEWED);
+    assert_true(w->actions.notes[0].of_offer && w->actions.notes[0].delay_ns == -1);
+    w->now_ns = w->machine.timer_at_ns + 7 * MS;
+    step(w, (snk_event){ .kind = SNK_EVENT_TIMER });
+    reply(w, only_send(w, SNK_ASK_RENEW), SNK_ANSWER_HELD);
+    assert_true(!w->actions.notes[0].of_offer && w->actions.notes[0].delay_ns == 7 * MS);
 }
 
 static void test_a_fixed_lease_is_confirmed_however_often_it_takes_and_not_renewed(void **state)

@@ -167,6 +167,18 @@ static void test_a_hold_near_its_end_is_at_risk_unless_it_is_to_end(void **state
     assert_false(snk_watchdog_is_at_risk(&hold, 300 * S, 299 * S));
 }
 
+static void test_an_offer_is_at_risk_near_its_own_end_only(void **state)
+{
+    (void)state;
+    snk_hold hold = held();
+    hold.terms.lease_ns = 30 * S;
+    hold.terms.renew_ns = 10 * S;
+    hold.renewal.is_offer = true;
+    assert_false(snk_watchdog_is_at_risk(&hold, 300 * S, 300 * S - SNK_OFFER_NS));
+    assert_false(snk_watchdog_is_at_risk(&hold, 300 * S, 300 * S - SNK_OFFER_NS / 4));
+    assert_true(snk_watchdog_is_at_risk(&hold, 300 * S, 300 * S - SNK_OFFER_NS / 4 + 1));
+}
+
 /* ---- Notes and remedies ---- */
 
 static void test_each_check_keeps_its_own_account_and_alerts_once_in_a_row(void **state)
@@ -259,6 +271,7 @@ int main(void)
         WATCHDOG_TEST(test_a_hold_may_last_too_long),
         WATCHDOG_TEST(test_only_what_no_request_confirmed_lately_is_looked_up),
         WATCHDOG_TEST(test_a_hold_near_its_end_is_at_risk_unless_it_is_to_end),
+        WATCHDOG_TEST(test_an_offer_is_at_risk_near_its_own_end_only),
         WATCHDOG_TEST(test_each_check_keeps_its_own_account_and_alerts_once_in_a_row),
         WATCHDOG_TEST(test_the_remedy_is_what_the_lock_asks_for),
         WATCHDOG_TEST(test_remedies_are_tried_at_a_limited_rate),

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "bed.h"
+#include "claims.h"
 #include "proxy.h"
 #include "zookeeper_bed.h"
 
@@ -173,6 +174,81 @@ static void test_a_release_whose_answer_is_cut_off_is_done(void **state)
     close_behind(&scene);
 }
 
+/* Somebody who takes the lock while the answer to a release is still to come. */
+typedef struct rival {
+    behind_proxy *scene;
+    pthread_t thread;
+    int cuts_before;
+    _Atomic bool is_released; /* by the other one, as it was answered */
+    sneck_status status;      /* of its own release */
+} rival;
+
+/* The lock's folder is taken away by the server when it is empty; its nodes are counted from 0 again. */
+static void await_no_folder(const zookeeper_scene *scene)
+{
+    uint64_t token = 1;
+    for (int64_t limit_ms = test_now_ms() + TEST_PATIENCE_MS; token != 0 && test_now_ms() < limit_ms; sched_yield()) {
+        sneck_info *info = NULL;
+        if (sneck_inspect(scene->client, "a", &info, NULL) == SNECK_OK)
+            token = info->token;
+        sneck_info_free(info);
+    }
+}
+
+static void *come_between(void *argument)
+{
+    rival *self = argument;
+    behind_proxy *scene = self->scene;
+    await_cut(&scene->proxy, self->cuts_before);
+    proxy_harm(&scene->proxy, PROXY_CUT_BEFORE, "");
+    await_no_folder(&scene->direct);
+    self->status = sneck_acquire(scene->direct.lock, 0, NULL);
+    proxy_harm(&scene->proxy, PROXY_PASS, "");
+    while (!atomic_load(&self->is_released))
+        sched_yield();
+    if (self->status == SNECK_OK)
+        self->status = sneck_release(scene->direct.lock, NULL);
+    return NULL;
+}
+
+/* What is at the path when the release is asked again was made by another, and has the same name. */
+static void test_a_release_that_is_asked_again_spares_who_came_after(void **state)
+{
+    (void)state;
+    sneck_error error;
+    behind_proxy scene;
+    open_behind(&scene, "timeout=30s", 20000);
+    EXPECT(SNECK_OK, sneck_acquire(scene.made.lock, 0, &error));
+    rival self = { .scene = &scene, .cuts_before = atomic_load(&scene.proxy.cuts) };
+    proxy_harm(&scene.proxy, PROXY_CUT_AFTER, "/lock-");
+    assert_int_equal(pthread_create(&self.thread, NULL, come_between, &self), 0);
+    EXPECT(SNECK_OK, sneck_release(scene.made.lock, &error));
+    atomic_store(&self.is_released, true);
+    assert_int_equal(pthread_join(self.thread, NULL), 0);
+    assert_int_equal(self.status, SNECK_OK);
+    close_behind(&scene);
+}
+
+/* A node is found again by its claim, among those of its own session alone. */
+static void test_a_node_of_another_session_is_not_taken_for_ones_own(void **state)
+{
+    (void)state;
+    behind_proxy scene;
+    cutter self;
+    snk_id claim = test_id();
+    const test_ask ask = { .lease_ms = 5000, .tokens = 1 };
+    open_behind(&scene, NULL, 20000);
+    snk_store *earlier = test_store(zookeeper_bed_url(zookeeper_bed_server()->port, NULL));
+    snk_store *later = test_store(zookeeper_bed_url(scene.proxy.port, NULL));
+    test_expect_answer(test_acquire(earlier, "a", &claim, ask), SNK_ANSWER_HELD);
+    cut_once(&self, &scene, PROXY_CUT_BEFORE);
+    test_expect_answer(test_acquire(later, "a", &claim, ask), SNK_ANSWER_BUSY);
+    assert_int_equal(pthread_join(self.thread, NULL), 0);
+    test_store_close(later);
+    test_store_close(earlier);
+    close_behind(&scene);
+}
+
 static void test_an_acquire_that_nobody_answers_leaves_nothing_behind(void **state)
 {
     (void)state;
@@ -286,6 +362,8 @@ int main(void)
         cmocka_unit_test_setup(test_an_acquire_whose_answer_is_cut_off_finds_its_own_node, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_an_acquire_that_is_cut_off_is_made_again, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_a_release_whose_answer_is_cut_off_is_done, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_a_release_that_is_asked_again_spares_who_came_after, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_a_node_of_another_session_is_not_taken_for_ones_own, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_an_acquire_that_nobody_answers_leaves_nothing_behind, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_loss_comes_before_the_session_ends, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_a_frozen_server_is_loss_at_the_deadline, zookeeper_bed_set_up),

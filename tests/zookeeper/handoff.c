@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bed.h"
+#include "proxy.h"
 #include "turns.h"
 #include "waiter.h"
 #include "zookeeper_bed.h"
@@ -86,6 +87,90 @@ static void test_a_writer_that_became_a_reader_is_still_waited_for(void **state)
     zookeeper_scene_close(&one);
 }
 
+/* What was asked before this is answered by now, since it goes over the same connection. */
+static void await_answers(const zookeeper_scene *of)
+{
+    sneck_error error;
+    for (int i = 0; i < 3; i++)
+        EXPECT(SNECK_OK, sneck_version_get(of->client, "a", &(uint64_t){ 0 }, &error));
+}
+
+/* Of one round: how often who waited asked something, from the release on until its own was answered. */
+static int questions_of_hand_off(const zookeeper_server *server, const zookeeper_scene *from, const zookeeper_scene *to,
+                                 const fault_proxy *before_to)
+{
+    sneck_error error;
+    test_waiter waiter;
+    EXPECT(SNECK_OK, sneck_acquire(from->lock, TEST_PATIENCE_MS, &error));
+    test_waiter_start(&waiter, to->lock, TEST_PATIENCE_MS);
+    zookeeper_bed_await_watch(server);
+    await_answers(to);
+    int before = atomic_load(&before_to->round_trips);
+    EXPECT(SNECK_OK, sneck_release(from->lock, &error));
+    test_waiter_join(&waiter);
+    return atomic_load(&before_to->round_trips) - before;
+}
+
+/* It knew that nobody else stood before it: what it asks for is its own release. On a slow machine it may ask more. */
+static void test_who_is_next_starts_without_a_question(void **state)
+{
+    (void)state;
+    const zookeeper_server *server = zookeeper_bed_server();
+    fault_proxy proxy;
+    assert_true(proxy_start(&proxy, server->port));
+    zookeeper_scene one = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    zookeeper_scene two = zookeeper_scene_open(zookeeper_bed_url(proxy.port, NULL), 20000);
+    int rounds_with_one = 0;
+    for (int i = 0; i < ROUNDS; i++)
+        rounds_with_one += questions_of_hand_off(server, &one, &two, &proxy) == 1;
+    assert_true(rounds_with_one > ROUNDS / 2);
+    zookeeper_scene_close(&two);
+    zookeeper_scene_close(&one);
+    proxy_stop(&proxy);
+}
+
+/*
+ * After a reconnect the server tells that the node has gone, and not that it had changed before. All within a second: who
+ * has waited for longer asks in any case.
+ */
+static void test_a_writer_that_became_a_reader_unheard_is_still_waited_for(void **state)
+{
+    (void)state;
+    sneck_error error;
+    test_waiter waiter;
+    const zookeeper_server *server = zookeeper_bed_server();
+    fault_proxy proxy;
+    assert_true(proxy_start(&proxy, server->port));
+    zookeeper_scene one = zookeeper_scene_open(zookeeper_bed_url(server->port, NULL), 20000);
+    zookeeper_scene two = zookeeper_scene_open(zookeeper_bed_url(proxy.port, "timeout=200"), 20000);
+    sneck_lock *writes = NULL;
+    sneck_lock *reads = NULL;
+    EXPECT(SNECK_OK, sneck_write_lock(one.client, "a", NULL, &writes, &error));
+    EXPECT(SNECK_OK, sneck_read_lock(one.client, "a", NULL, &reads, &error));
+    EXPECT(SNECK_OK, sneck_acquire(writes, TEST_PATIENCE_MS, &error));
+    test_waiter_start(&waiter, two.lock, TEST_PATIENCE_MS);
+    zookeeper_bed_await_watch(server);
+    int cuts = atomic_load(&proxy.cuts);
+    proxy_harm(&proxy, PROXY_CUT_BEFORE, "");
+    /* It is cut, and so is each try to connect. */
+    assert_int_not_equal(sneck_version_get(two.client, "a", &(uint64_t){ 0 }, &error), SNECK_OK);
+    assert_true(atomic_load(&proxy.cuts) > cuts);
+    EXPECT(SNECK_OK, sneck_acquire(reads, 0, &error));
+    EXPECT(SNECK_OK, sneck_release(writes, &error));
+    proxy_harm(&proxy, PROXY_PASS, "");
+    zookeeper_bed_await_watch(server);
+    await_answers(&two);
+    int64_t freed_ms = test_now_ms();
+    EXPECT(SNECK_OK, sneck_release(reads, &error));
+    test_waiter_join(&waiter);
+    assert_true(waiter.served_at_ms >= freed_ms);
+    sneck_lock_free(reads);
+    sneck_lock_free(writes);
+    zookeeper_scene_close(&two);
+    zookeeper_scene_close(&one);
+    proxy_stop(&proxy);
+}
+
 /* Almost every turn is taken over from somebody, by what a watch has told. */
 static void test_processes_take_turns_and_tokens_rise(void **state)
 {
@@ -108,6 +193,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_a_short_hold_after_a_wait_writes_nothing, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_a_writer_that_became_a_reader_is_still_waited_for, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_who_is_next_starts_without_a_question, zookeeper_bed_set_up),
+        cmocka_unit_test_setup(test_a_writer_that_became_a_reader_unheard_is_still_waited_for, zookeeper_bed_set_up),
         cmocka_unit_test_setup(test_processes_take_turns_and_tokens_rise, zookeeper_bed_set_up),
     };
     int failed = cmocka_run_group_tests_name("zookeeper hand-off", tests, NULL, NULL);

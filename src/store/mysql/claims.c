@@ -151,8 +151,7 @@ static size_t renew_together(snk_my_store *store, const snk_call *call)
         while (reply.outcome == SNK_SQL_ANSWERED && answered < call->count) {
             uint64_t ticket = call->answers[answered].ticket;
             read_answer(store, &reply, &call->claims[answered].send, &call->answers[answered]);
-            (void)snk_sql_waiters_follow(&store->waiters, &call->claims[answered].send, ticket,
-                                         &call->answers[answered]);
+            snk_sql_waiters_follow(&store->waiters, &call->claims[answered].send, ticket, &call->answers[answered]);
             answered++;
             if (answered < call->count)
                 snk_my_conn_next(conn, store->options.where, &reply);

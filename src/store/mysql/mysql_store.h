@@ -92,7 +92,7 @@ extern const snk_sql_row_ops snk_my_row_ops;
 
 /* wake.c */
 /* As snk_sql_ear_listen. */
-bool snk_my_listen(snk_store *base, int64_t wait_ns, bool *ask_again_out);
+bool snk_my_listen(snk_store *base);
 bool snk_my_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
 
 /* counts.c */

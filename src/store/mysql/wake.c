@@ -116,7 +116,7 @@ static session try_out(snk_my_store *store, snk_my_conn *conn)
     return reply.outcome == SNK_SQL_ANSWERED ? SESSION_ENDED : SESSION_FAILED;
 }
 
-static session listen_on(snk_my_store *store, snk_my_conn *conn, bool is_first)
+static session listen_on(snk_my_store *store, snk_my_conn *conn)
 {
     char text[STATEMENT_SIZE];
     char value[VALUE_SIZE];
@@ -126,23 +126,22 @@ static session listen_on(snk_my_store *store, snk_my_conn *conn, bool is_first)
     if (!take_name(store, conn, "sneck."))
         return SESSION_FAILED;
     snk_sql_ear_set(&store->ear, SNK_SQL_HEARS);
-    /* What was granted before was not said; those who wait for the first time see to that themselves. */
-    if (!is_first)
-        snk_sql_waiters_tell_all(&store->waiters);
+    /* What was granted before was not said. */
+    snk_sql_waiters_tell_all(&store->waiters);
     (void)snprintf(text, sizeof text, "CALL sneck_listen('%s', %d)", store->identity.uuid, SNK_MY_LISTEN_S);
     while (ask(store, conn, text, value) != HEARD_END)
         ;
     return SESSION_ENDED;
 }
 
-static session listen_once(snk_my_store *store, bool is_first)
+static session listen_once(snk_my_store *store)
 {
     sneck_error error;
     snk_my_conn conn = { .my = snk_my_dial(&store->options, &error) };
     if (conn.my == NULL)
         return SESSION_FAILED;
     atomic_store(&store->ear.socket, (int)mysql_get_socket(conn.my));
-    session result = listen_on(store, &conn, is_first);
+    session result = listen_on(store, &conn);
     atomic_store(&store->ear.socket, -1);
     snk_my_hang_up(conn.my);
     return result;
@@ -161,12 +160,10 @@ static void *run(void *argument)
 {
     snk_my_store *store = argument;
     session result = SESSION_FAILED;
-    bool is_first = true;
     unsigned failures = 0;
     do {
-        result = listen_once(store, is_first);
+        result = listen_once(store);
         snk_sql_ear_set(&store->ear, SNK_SQL_SILENT);
-        is_first = is_first && result != SESSION_ENDED;
         failures = result == SESSION_ENDED ? 1 : failures + 1;
         if (result == SESSION_ENDED && !snk_sql_ear_is_stopping(&store->ear, 0))
             snk_sql_waiters_tell_all(&store->waiters); /* they must look for themselves again */
@@ -179,10 +176,10 @@ static void *run(void *argument)
 
 /* ---- What the store wants ---- */
 
-bool snk_my_listen(snk_store *base, int64_t wait_ns, bool *ask_again_out)
+bool snk_my_listen(snk_store *base)
 {
     snk_my_store *store = snk_my_store_of(base);
-    return snk_sql_ear_listen(&store->ear, run, store, wait_ns, ask_again_out);
+    return snk_sql_ear_listen(&store->ear, run, store);
 }
 
 bool snk_my_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)

@@ -219,7 +219,7 @@ static void renew_many(snk_pg_store *store, const snk_call *call)
         uint64_t ticket = answer->ticket;
         *answer = (snk_answer){ .kind = SNK_ANSWER_FAILED };
         read_row(store, &reply, (int)i, &claim->send, answer);
-        (void)snk_sql_waiters_follow(&store->waiters, &claim->send, ticket, answer);
+        snk_sql_waiters_follow(&store->waiters, &claim->send, ticket, answer);
     }
     snk_pg_reply_clear(&reply);
     free(all.sorted);

@@ -18,6 +18,7 @@
 typedef struct dialing {
     _Atomic int references;
     snk_pg_target *target; /* owned reference */
+    size_t host;           /* which of several */
     bool is_bare;          /* without our settings */
     int64_t until_ns;
     int done_fd;        /* owned; readable when `connection` is decided */
@@ -48,17 +49,31 @@ static void ignore_notice(void *context, const PGresult *result)
 
 /* ---- The thread ---- */
 
+enum {
+    HOST_PARAMETERS = 3
+};
+
 static PGconn *begin(const dialing *self)
 {
     const snk_pg_target *target = self->target;
-    const char *keywords[SNK_PG_PARAMETERS_MAX + 1];
-    const char *values[SNK_PG_PARAMETERS_MAX + 1];
+    const char *keywords[SNK_PG_PARAMETERS_MAX + HOST_PARAMETERS + 1];
+    const char *values[SNK_PG_PARAMETERS_MAX + HOST_PARAMETERS + 1];
     size_t count = 0;
     for (size_t i = 0; i < target->count; i++) {
         if (self->is_bare && i == target->settings)
             continue;
         keywords[count] = target->keywords[i];
         values[count++] = target->values[i];
+    }
+    if (target->host_count > 1) {
+        /* The last one counts, and one that is NULL does not. */
+        const snk_pg_host *host = &target->hosts[self->host];
+        keywords[count] = "host";
+        values[count++] = host->name;
+        keywords[count] = "hostaddr";
+        values[count++] = host->address;
+        keywords[count] = "port";
+        values[count++] = host->port;
     }
     keywords[count] = NULL;
     values[count] = NULL;
@@ -115,13 +130,13 @@ static bool start_thread(dialing *self)
 
 /* ---- The asker ---- */
 
-static dialing *start(snk_pg_target *target, bool is_bare, int64_t until_ns)
+static dialing *start(snk_pg_target *target, size_t host, bool is_bare, int64_t until_ns)
 {
     dialing *self = calloc(1, sizeof *self);
     if (self == NULL)
         return NULL;
     snk_pg_target_ref(target);
-    *self = (dialing){ .references = 2, .target = target, .is_bare = is_bare, .until_ns = until_ns };
+    *self = (dialing){ .references = 2, .target = target, .host = host, .is_bare = is_bare, .until_ns = until_ns };
     self->done_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (self->done_fd >= 0 && start_thread(self))
         return self;
@@ -130,42 +145,81 @@ static dialing *start(snk_pg_target *target, bool is_bare, int64_t until_ns)
     return NULL;
 }
 
-static PGconn *dial_once(snk_pg_target *target, bool is_bare, const char *where, int stop_fd, int64_t until_ns,
-                         sneck_error *error)
+/* What is the same for all that are asked. */
+typedef struct asking {
+    snk_pg_target *target;
+    const char *where;
+    int stop_fd;
+} asking;
+
+static PGconn *dial_once(const asking *how, size_t host, bool is_bare, int64_t until_ns, sneck_error *error)
 {
-    dialing *self = start(target, is_bare, until_ns);
+    dialing *self = start(how->target, host, is_bare, until_ns);
     if (self == NULL) {
-        (void)snk_fail(error, SNECK_NO_MEMORY, 0, "%s: cannot start to connect: no memory, or too many threads", where);
+        (void)snk_fail(error, SNECK_NO_MEMORY, 0, "%s: cannot start to connect: no memory, or too many threads",
+                       how->where);
         return NULL;
     }
-    (void)snk_pg_poll(self->done_fd, POLLIN, stop_fd, until_ns);
+    (void)snk_pg_poll(self->done_fd, POLLIN, how->stop_fd, until_ns);
     PGconn *connection = NULL;
-    if (!atomic_load_explicit(&self->is_done, memory_order_acquire)) {
-        (void)snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: connecting takes too long", where);
+    bool is_done = atomic_load_explicit(&self->is_done, memory_order_acquire);
+    ConnStatusType status = is_done ? PQstatus(self->connection) : CONNECTION_STARTED;
+    if (!is_done || (status != CONNECTION_OK && status != CONNECTION_BAD)) {
+        (void)snk_fail(error, SNECK_UNAVAILABLE, ETIMEDOUT, "%s: connecting takes too long", how->where);
     } else if (self->connection == NULL) {
         (void)snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
-    } else if (PQstatus(self->connection) == CONNECTION_OK && PQsetnonblocking(self->connection, 1) == 0) {
+    } else if (status == CONNECTION_OK && PQsetnonblocking(self->connection, 1) == 0) {
         connection = self->connection;
         self->connection = NULL;
     } else {
-        (void)snk_pg_connect_error(self->connection, where, error);
+        (void)snk_pg_connect_error(self->connection, how->where, error);
     }
     let_go(self);
     return connection;
 }
 
+static PGconn *dial_host(const asking *how, size_t host, int64_t until_ns, sneck_error *error)
+{
+    bool is_bare = atomic_load(&how->target->is_pooled);
+    PGconn *connection = dial_once(how, host, is_bare, until_ns, error);
+    if (connection == NULL && !is_bare && snk_pg_refused_settings(error)) {
+        atomic_store(&how->target->is_pooled, true);
+        connection = dial_once(how, host, true, until_ns, error);
+    }
+    return connection;
+}
+
+/* Until when one of `left` servers is waited for: it has its share of what is left, so that each is asked. */
+static int64_t limit_of(const snk_pg_target *target, size_t left, int64_t until_ns)
+{
+    int64_t now_ns = snk_now_ns();
+    int64_t share_ns = (until_ns - now_ns) / (int64_t)left;
+    if (target->host_limit_ns > 0 && target->host_limit_ns < until_ns - now_ns)
+        share_ns = target->host_limit_ns;
+    return snk_time_add(now_ns, share_ns > 0 ? share_ns : 0);
+}
+
 PGconn *snk_pg_dial(snk_pg_target *target, const char *where, int stop_fd, int64_t until_ns, sneck_error *error)
 {
-    bool is_bare = atomic_load(&target->is_pooled);
+    const asking how = { .target = target, .where = where, .stop_fd = stop_fd };
+    size_t first = atomic_load(&target->favourite);
     sneck_error problem = { .status = SNECK_OK };
-    PGconn *connection = dial_once(target, is_bare, where, stop_fd, until_ns, &problem);
-    if (connection == NULL && !is_bare && snk_pg_refused_settings(&problem)) {
-        atomic_store(&target->is_pooled, true);
-        connection = dial_once(target, true, where, stop_fd, until_ns, &problem);
+    for (size_t i = 0; i < target->host_count; i++) {
+        size_t host = (first + i) % target->host_count;
+        sneck_error here = { .status = SNECK_OK };
+        PGconn *connection = dial_host(&how, host, limit_of(target, target->host_count - i, until_ns), &here);
+        if (connection != NULL) {
+            atomic_store(&target->favourite, host);
+            return connection;
+        }
+        /* What one of them said is worth more than that another was not to be reached. */
+        if (problem.status == SNECK_OK || problem.status == SNECK_UNAVAILABLE)
+            problem = here;
+        if (stop_fd >= 0 && snk_pg_poll(stop_fd, POLLIN, -1, 0) != 0)
+            break;
     }
-    if (connection == NULL)
-        (void)snk_fail_as(error, &problem);
-    return connection;
+    (void)snk_fail_as(error, &problem);
+    return NULL;
 }
 
 /*

@@ -133,6 +133,57 @@ static void add_settings(snk_pg_target *target, const snk_pg_options *options, c
              given == NULL ? "" : given, options->server_ms, options->server_ms, client));
 }
 
+/* ---- Several servers ---- */
+
+/* What libpq would take: the last one given. NULL: none. */
+static const char *value_of(const snk_pg_target *target, const char *keyword)
+{
+    for (size_t i = target->count; i > 0; i--)
+        if (strcmp(target->keywords[i - 1], keyword) == 0)
+            return target->values[i - 1];
+    return NULL;
+}
+
+static size_t count_parts(const char *list)
+{
+    size_t count = list == NULL ? 0 : 1;
+    for (; list != NULL && *list != '\0'; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* Part `index` of a list with commas; the only one, if it is one for all; NULL: there is no list. */
+static const char *part_of(snk_pg_target *target, const char *list, size_t index)
+{
+    if (count_parts(list) < 2)
+        return list;
+    for (; index > 0; index--)
+        list = strchr(list, ',') + 1;
+    return keep(target, "%.*s", (int)strcspn(list, ","), list);
+}
+
+/*
+ * libpq, when it does not block, goes on to the next server only when one refuses: one that is silent would keep it for
+ * good. So each is asked on its own. Lists that make no sense are for libpq to refuse, and who would rather have a standby
+ * than the first wants all of them looked at together.
+ */
+static void split_hosts(snk_pg_target *target)
+{
+    const char *names = value_of(target, "host");
+    const char *addresses = value_of(target, "hostaddr");
+    const char *ports = value_of(target, "port");
+    const char *attributes = value_of(target, "target_session_attrs");
+    size_t count = count_parts(addresses != NULL ? addresses : names);
+    bool fits = count >= 2 && count <= SNK_URL_HOSTS_MAX && (names == NULL || count_parts(names) == count) &&
+                (count_parts(ports) < 2 || count_parts(ports) == count) &&
+                (attributes == NULL || strcmp(attributes, "prefer-standby") != 0);
+    target->host_count = fits ? count : 1;
+    for (size_t i = 0; fits && i < count; i++)
+        target->hosts[i] = (snk_pg_host){ .name = part_of(target, names, i),
+                                          .address = part_of(target, addresses, i),
+                                          .port = part_of(target, ports, i) };
+}
+
 static void fill_target(snk_pg_target *target, const snk_url *url, const char *password)
 {
     add_hosts(target, url);
@@ -154,6 +205,9 @@ static void fill_target(snk_pg_target *target, const snk_url *url, const char *p
     add_default(target, url, "keepalives_count", "3");
     add(target, "fallback_application_name", "sneck");
     add(target, "client_encoding", "UTF8");
+    split_hosts(target);
+    const char *limit = value_of(target, "connect_timeout");
+    target->host_limit_ns = limit == NULL ? 0 : strtol(limit, NULL, 10) * SNK_NS_PER_S;
 }
 
 /* ---- Our own keys ---- */

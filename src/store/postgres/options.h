@@ -12,9 +12,16 @@
 
 #define SNK_PG_PARAMETERS_MAX 64
 
+/* One of several servers, as libpq's parameters name it; NULL: not given. */
+typedef struct snk_pg_host {
+    const char *name;
+    const char *address;
+    const char *port;
+} snk_pg_host;
+
 /*
  * Where and how to connect. Shared by the store and by the threads that connect, which may be left behind; whoever lets
- * go last frees it. Nothing in it changes but `is_pooled`.
+ * go last frees it. Nothing in it changes but `is_pooled` and `favourite`.
  */
 typedef struct snk_pg_target {
     _Atomic unsigned references;
@@ -26,8 +33,12 @@ typedef struct snk_pg_target {
     const char *keywords[SNK_PG_PARAMETERS_MAX + 1]; /* ends with NULL; the texts are literals or in `memory` */
     const char *values[SNK_PG_PARAMETERS_MAX + 1];
     size_t count;
-    size_t settings; /* the parameter that is left out where there is a pooler */
-    char *memory;    /* owned */
+    size_t settings;                      /* the parameter that is left out where there is a pooler */
+    snk_pg_host hosts[SNK_URL_HOSTS_MAX]; /* where there are several to be asked one by one */
+    size_t host_count;                    /* 1: the parameters say it all */
+    int64_t host_limit_ns;                /* connect_timeout=: for one of them; 0: its share of the time */
+    _Atomic size_t favourite;             /* the one that served last, which is asked first */
+    char *memory;                         /* owned */
     size_t memory_size;
 } snk_pg_target;
 

@@ -92,7 +92,7 @@ void snk_pg_ask(snk_pg_store *store, const snk_claim *claim, const char *row_xid
 /* wake.c */
 bool snk_pg_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns);
 /* As snk_sql_ear_listen. */
-bool snk_pg_listen(snk_store *base, int64_t wait_ns, bool *ask_again_out);
+bool snk_pg_listen(snk_store *base);
 
 /* counts.c */
 sneck_status snk_pg_tally(snk_store *base, const snk_tally *tally, snk_tallied *tallied_out, sneck_error *error);

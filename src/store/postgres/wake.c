@@ -17,12 +17,6 @@
 
 #define PROBE "probe"
 
-static void become_deaf(snk_pg_store *store, const char *reason)
-{
-    snk_pg_log(store, SNECK_LOG_WARNING, "event=polling server=\"%s\" reason=%s", store->options.where, reason);
-    snk_sql_ear_set(&store->ear, SNK_SQL_DEAF);
-}
-
 /* ---- What is heard ---- */
 
 /* Ids come in the form of UUIDs. */
@@ -108,11 +102,13 @@ static snk_sql_hearing subscribe(snk_pg_store *store, snk_pg_conn *conn)
         result = hear(store, conn->pg, until_ns);
     if (result == HEARD_SOMETHING)
         return SNK_SQL_HEARS;
-    /* A connection that lives, and still the message did not come: they never will. */
-    if (result == HEARD_NOTHING && !snk_sql_ear_is_stopping(&store->ear, 0) &&
-        ask_connection(store, conn, "UNLISTEN *"))
-        return atomic_load(&store->probes) == probes ? SNK_SQL_DEAF : SNK_SQL_HEARS;
-    return SNK_SQL_SILENT;
+    if (result == HEARD_END || snk_sql_ear_is_stopping(&store->ear, 0) || !ask_connection(store, conn, ""))
+        return SNK_SQL_SILENT;
+    /* With the answer of a session that was only slow, the message comes too. */
+    if (atomic_load(&store->probes) != probes)
+        return SNK_SQL_HEARS;
+    (void)ask_connection(store, conn, "UNLISTEN *"); /* whosever session that is */
+    return SNK_SQL_DEAF;
 }
 
 /* Hears messages until the connection is gone, or it is to stop. */
@@ -128,54 +124,74 @@ static void hear_all(snk_pg_store *store, snk_pg_conn *conn)
     }
 }
 
-/* Connects once, and listens as long as it lasts. False: it did not get that far. */
-static bool listen_once(snk_pg_store *store, bool is_first)
+/* Hears as long as the connection lasts. Those who wait know from the state how often to look, and are told of each change. */
+static void listen_on(snk_pg_store *store, snk_pg_conn *conn)
 {
+    snk_sql_ear_set(&store->ear, SNK_SQL_HEARS);
+    snk_sql_waiters_tell_all(&store->waiters); /* what was said while nobody listened was missed */
+    hear_all(store, conn);
+    snk_sql_ear_set(&store->ear, SNK_SQL_SILENT);
+    if (!snk_sql_ear_is_stopping(&store->ear, 0))
+        snk_sql_waiters_tell_all(&store->waiters);
+}
+
+/* Connects once, and listens as long as it lasts. SNK_SQL_HEARS: it did, for a while. */
+static snk_sql_hearing listen_once(snk_pg_store *store)
+{
+    if (atomic_load(&store->target->is_pooled))
+        return SNK_SQL_DEAF;
     sneck_error error;
     int64_t until_ns = snk_time_add(snk_now_ns(), store->options.timeout_ns);
     snk_pg_conn conn = { .pg = NULL };
     conn.pg = snk_pg_dial(store->target, store->options.where, store->ear.stop_fd, until_ns, &error);
     if (conn.pg == NULL)
-        return false;
+        return SNK_SQL_SILENT;
     atomic_store(&store->ear.socket, PQsocket(conn.pg));
-    snk_sql_hearing state = atomic_load(&store->target->is_pooled) ? SNK_SQL_DEAF : subscribe(store, &conn);
-    if (state == SNK_SQL_DEAF) {
-        become_deaf(store, "pooler");
-    } else if (state == SNK_SQL_HEARS) {
-        snk_sql_ear_set(&store->ear, SNK_SQL_HEARS);
-        /* What was said while nobody listened was missed; those who wait for the first time see to that themselves. */
-        if (!is_first)
-            snk_sql_waiters_tell_all(&store->waiters);
-        hear_all(store, &conn);
-        snk_sql_ear_set(&store->ear, SNK_SQL_SILENT);
-    }
+    snk_sql_hearing result = atomic_load(&store->target->is_pooled) ? SNK_SQL_DEAF : subscribe(store, &conn);
+    if (result == SNK_SQL_HEARS)
+        listen_on(store, &conn);
     atomic_store(&store->ear.socket, -1);
     snk_pg_hang_up(conn.pg);
-    return state == SNK_SQL_HEARS;
+    return result;
+}
+
+static void become_deaf(snk_pg_store *store)
+{
+    if (atomic_load(&store->ear.state) == SNK_SQL_DEAF)
+        return;
+    snk_pg_log(store, SNECK_LOG_WARNING, "event=polling server=\"%s\" reason=%s", store->options.where,
+               atomic_load(&store->target->is_pooled) ? "pooler" : "no-messages");
+    snk_sql_ear_set(&store->ear, SNK_SQL_DEAF);
+    snk_sql_waiters_tell_all(&store->waiters);
 }
 
 static void *run(void *argument)
 {
     snk_pg_store *store = argument;
-    snk_sql_ear *ear = &store->ear;
-    bool is_first = true;
     unsigned failures = 0;
-    while (!snk_sql_ear_is_stopping(ear, 0) && atomic_load(&ear->state) != SNK_SQL_DEAF) {
-        bool heard_some = listen_once(store, is_first);
-        is_first = is_first && !heard_some;
-        failures = heard_some ? 1 : failures + 1;
-        int64_t pause_ns = snk_backoff_ns(failures, SNK_BACKOFF_NS_MAX);
-        (void)snk_sql_ear_is_stopping(ear, pause_ns);
-    }
+    unsigned deaf = 0; /* tries in a row */
+    int64_t pause_ns = 0;
+    do {
+        snk_sql_hearing result = listen_once(store);
+        failures = result == SNK_SQL_HEARS ? 1 : failures + 1;
+        deaf = result == SNK_SQL_HEARS ? 0 : result == SNK_SQL_DEAF ? deaf + 1 : deaf;
+        bool is_pooled = atomic_load(&store->target->is_pooled);
+        /* One message that did not come may have been an accident, and what stands between may be taken away. */
+        if (deaf > 0 && (is_pooled || deaf >= SNK_PG_DEAF_TRIES))
+            become_deaf(store);
+        if (deaf > 0 && is_pooled)
+            break;
+        pause_ns = deaf >= SNK_PG_DEAF_TRIES ? SNK_PG_DEAF_NS : snk_backoff_ns(failures, SNK_BACKOFF_NS_MAX);
+    } while (!snk_sql_ear_is_stopping(&store->ear, pause_ns));
     return NULL;
 }
 
 /* ---- What the store wants ---- */
 
-bool snk_pg_listen(snk_store *base, int64_t wait_ns, bool *ask_again_out)
+bool snk_pg_listen(snk_store *base)
 {
     snk_pg_store *store = snk_pg_store_of(base);
-    return snk_sql_ear_listen(&store->ear, run, store, wait_ns, ask_again_out);
+    return snk_sql_ear_listen(&store->ear, run, store);
 }
 
 bool snk_pg_wait(snk_store *base, uint64_t ticket, _Atomic uint32_t *word, uint32_t expected, int64_t until_ns)

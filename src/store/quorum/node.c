@@ -82,7 +82,11 @@ void snk_quorum_node_heard(snk_quorum_node *node, const snk_redis_call *call, in
 {
     (void)pthread_mutex_lock(&node->store->mutex);
     (void)snk_ok(&node->trouble);
-    snk_node_clock_heard(&node->clock, time_us, call->sent_at_ns, call->reply_at_ns);
+    int64_t sent_at_ns = call->sent_at_ns;
+    /* An answer that was not looked at at once does not tell how long it took. */
+    if (call->lingered && node->clock.known && call->reply_at_ns - sent_at_ns > node->clock.round_trip_ns)
+        sent_at_ns = call->reply_at_ns - node->clock.round_trip_ns;
+    snk_node_clock_heard(&node->clock, time_us, sent_at_ns, call->reply_at_ns);
     if (call->run == node->run)
         node->run_heard_at_ns = call->reply_at_ns;
     (void)pthread_mutex_unlock(&node->store->mutex);

@@ -218,20 +218,62 @@ static void begin_round(snk_operation *operation, snk_awaiter *awaiter)
     (void)pthread_mutex_unlock(&operation->mutex);
 }
 
+/* Nodes that are asked; those in `skipped` are not. */
+typedef struct audience {
+    uint32_t skipped;
+    size_t count;
+    snk_redis *servers[SNK_QUORUM_NODES_MAX];
+} audience;
+
+_Static_assert(SNK_QUORUM_NODES_MAX <= SNK_REDIS_ATTEND_MAX, "one thread can hear all nodes");
+
+static audience choose_nodes(snk_quorum_store *store)
+{
+    audience asked = { .count = 0 };
+    for (uint32_t i = 0; i < store->quorum.nodes; i++) {
+        if (snk_quorum_node_is_askable(&store->nodes[i]))
+            asked.servers[asked.count++] = store->nodes[i].redis;
+        else
+            asked.skipped |= UINT32_C(1) << i;
+    }
+    return asked;
+}
+
+/* Who is not needed for the decision may be heard later. */
+static void allow_patience(const snk_quorum_store *store, snk_operation *const operations[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t j = 0; j < store->quorum.nodes; j++)
+            last_request(operations[i], j)->errand.call.patient = true;
+}
+
+/* Until then the thread that asks hears the nodes itself; what is not answered by then others give up. */
+static int64_t heard_until_ns(snk_operation *const operations[], size_t count)
+{
+    int64_t shortest_ns = operations[0]->timeout_ns;
+    for (size_t i = 1; i < count; i++)
+        if (operations[i]->timeout_ns < shortest_ns)
+            shortest_ns = operations[i]->timeout_ns;
+    return snk_time_add(snk_now_ns(), shortest_ns);
+}
+
 void snk_operations_ask(snk_quorum_store *store, snk_operation *const operations[], size_t count)
 {
     snk_awaiter awaiter = { .left = (uint32_t)count };
-    uint32_t skipped = 0;
     for (size_t i = 0; i < count; i++)
         begin_round(operations[i], &awaiter);
-    for (uint32_t i = 0; i < store->quorum.nodes; i++) {
-        if (snk_quorum_node_is_askable(&store->nodes[i]))
-            ask_node(&store->nodes[i], operations, count);
-        else
-            skipped |= UINT32_C(1) << i;
-    }
+    audience asked = choose_nodes(store);
+    int64_t until_ns = heard_until_ns(operations, count);
+    bool attends = asked.count > 0 && snk_redis_attend(asked.servers, asked.count);
+    if (attends)
+        allow_patience(store, operations, count);
     for (uint32_t i = 0; i < store->quorum.nodes; i++)
-        if ((skipped >> i & 1) != 0)
+        if ((asked.skipped >> i & 1) == 0)
+            ask_node(&store->nodes[i], operations, count);
+    for (uint32_t i = 0; i < store->quorum.nodes; i++)
+        if ((asked.skipped >> i & 1) != 0)
             skip_node(&store->nodes[i], operations, count);
+    if (attends)
+        snk_redis_receive(asked.servers, asked.count, &awaiter.left, until_ns);
     await(&awaiter);
 }

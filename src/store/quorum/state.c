@@ -91,6 +91,7 @@ void snk_quorum_describe(snk_store *base, snk_store_state *state_out)
         snk_redis_describe(store->nodes[i].redis, &server);
         state_out->nodes_up += server.connected;
         state_out->connects += server.connects;
+        state_out->servers += server.connects > 0;
         state_out->failures += server.failures;
         state_out->in_flight += server.in_flight;
     }

@@ -99,6 +99,20 @@ static snk_run release_run(const snk_redis_store *store, const snk_claim *claim,
     };
 }
 
+/* A grant by a master that has been replaced may be unknown to the new one, and so may a lease that it prolonged. */
+static snk_redis_late late_answer_of(snk_ask ask)
+{
+    switch (ask) {
+    case SNK_ASK_ACQUIRE:
+        return SNK_REDIS_LATE_DOUBTED;
+    case SNK_ASK_RENEW:
+        return SNK_REDIS_LATE_REPEATS;
+    case SNK_ASK_RELEASE:
+        break;
+    }
+    return SNK_REDIS_LATE_COUNTS;
+}
+
 sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *claim, bool with_text,
                               snk_redis_call *call, sneck_error *error)
 {
@@ -108,6 +122,7 @@ sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *cla
         return status;
     snk_id_to_hex(&claim->send.claim, text.claim);
     (void)snk_text_number(text.lease, snk_text_ms(claim->send.lease_ns));
+    call->late = late_answer_of(claim->send.ask);
     snk_run run = { .count = 0 };
     if (claim->grip.mode != SNK_MODE_EXCLUSIVE) {
         run = snk_crowd_run(store, claim, &text);
@@ -194,6 +209,15 @@ static snk_wake_hearing follow(snk_redis_store *store, const snk_send *send, con
 
 /* ---- Calls ---- */
 
+bool snk_claim_keep_track(snk_redis_store *store, const snk_claim *claim, uint16_t slot)
+{
+    if (store->tracks)
+        snk_recent_note(&store->recent, claim->name, slot);
+    else if (!claim->send.queue)
+        return true;
+    return snk_waiting_add_in(&store->waiting, &claim->send.claim, claim->name, slot);
+}
+
 sneck_status snk_claim_prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
                                sneck_error *error)
 {
@@ -205,11 +229,8 @@ sneck_status snk_claim_prepare(snk_redis_store *store, const snk_claim *claim, s
     if (send->ask == SNK_ASK_RELEASE) {
         /* It is over for those who tell news, but not for those who look for ghosts, until the store has answered. */
         snk_wake_hold(store, &send->claim);
-    } else if (send->ask == SNK_ASK_ACQUIRE && (send->queue || store->tracks)) {
-        if (store->tracks)
-            snk_recent_note(&store->recent, claim->name, call->slot);
-        if (!snk_waiting_add_in(&store->waiting, &send->claim, claim->name, call->slot))
-            return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
+    } else if (send->ask == SNK_ASK_ACQUIRE && !snk_claim_keep_track(store, claim, call->slot)) {
+        return snk_fail(error, SNECK_NO_MEMORY, 0, "out of memory");
     }
     return SNECK_OK;
 }
@@ -297,7 +318,11 @@ snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim
     else if (uncertain && !is_undone(store, claim, call))
         answer->kind = SNK_ANSWER_UNCERTAIN;
     answer->run = call->run;
-    return follow(store, &claim->send, call, answer);
+    snk_wake_hearing hearing = follow(store, &claim->send, call, answer);
+    /* Looked for only now, since the claim is not in the table any more. */
+    if (claim->send.ask == SNK_ASK_RELEASE && snk_topology_has_changed_since(store->topology, call))
+        snk_ghosts_seek_on(store, claim->name);
+    return hearing;
 }
 
 /* One request that was formatted, with what replicas are needed for it. */
@@ -374,27 +399,78 @@ static void do_claims(snk_redis_store *store, const snk_call *call, snk_redis_ca
     }
 }
 
+/* Memory for several requests that are asked by themselves. */
+typedef struct many {
+    snk_claim *claims; /* owned, as are the others */
+    snk_answer *answers;
+    snk_redis_call *calls;
+    snk_redis_call **sent;
+    size_t *left; /* which of the whole call they are */
+} many;
+
+static bool make_many(many *self, size_t count)
+{
+    *self = (many){
+        .claims = calloc(count, sizeof *self->claims),
+        .answers = calloc(count, sizeof *self->answers),
+        .calls = calloc(count, sizeof *self->calls),
+        .sent = calloc(2 * count, sizeof(void *)),
+        .left = calloc(count, sizeof *self->left),
+    };
+    return self->claims != NULL && self->answers != NULL && self->calls != NULL && self->sent != NULL &&
+           self->left != NULL;
+}
+
+static void free_many(many *self)
+{
+    free(self->claims);
+    free(self->answers);
+    free(self->calls);
+    free(self->sent);
+    free(self->left);
+}
+
+static void do_left(snk_redis_store *store, const snk_call *call, many *self, size_t count)
+{
+    snk_call part = *call;
+    part.claims = self->claims;
+    part.answers = self->answers;
+    part.count = count;
+    for (size_t i = 0; i < count; i++)
+        self->claims[i] = call->claims[self->left[i]];
+    do_claims(store, &part, self->calls, self->sent);
+    for (size_t i = 0; i < count; i++)
+        call->answers[self->left[i]] = self->answers[i];
+}
+
 static void do_many(snk_redis_store *store, const snk_call *call)
 {
-    snk_redis_call *calls = calloc(call->count, sizeof *calls);
-    snk_redis_call **sent = calloc(2 * call->count, sizeof(void *));
-    if (calls != NULL && sent != NULL) {
-        do_claims(store, call, calls, sent);
+    many self;
+    if (make_many(&self, call->count)) {
+        size_t left = snk_together_acquire(store, call, self.left);
+        if (left > 0)
+            do_left(store, call, &self, left);
     } else {
         sneck_error error;
         (void)snk_fail(&error, SNECK_NO_MEMORY, 0, "out of memory");
         for (size_t i = 0; i < call->count; i++)
             snk_claim_refuse(&call->answers[i], &error);
     }
-    free(sent);
-    free(calls);
+    free_many(&self);
+}
+
+static bool waits_for_replicas(snk_redis_store *store, const snk_call *call)
+{
+    for (size_t i = 0; store->options.commits && i < call->count; i++)
+        if (snk_replicas_are_wanted(store, &call->claims[i]))
+            return true;
+    return false;
 }
 
 void snk_redis_store_submit(snk_store *base, snk_call *call)
 {
     snk_redis_store *store = snk_redis_store_of(base);
-    /* Where replicas are waited for, a look at a claim that waits may have to be. */
-    if (call->background && store->slot_tags != NULL && !store->options.commits) {
+    if (call->background && store->slot_tags != NULL && !waits_for_replicas(store, call)) {
         snk_background_submit(store, call);
         return;
     }
@@ -402,7 +478,7 @@ void snk_redis_store_submit(snk_store *base, snk_call *call)
         snk_redis_call one;
         snk_redis_call *sent[2] = { NULL };
         do_claims(store, call, &one, sent);
-    } else if (call->count > 1 && !snk_together_acquire(store, call)) {
+    } else if (call->count > 1) {
         do_many(store, call);
     }
     call->done(call);

@@ -11,6 +11,8 @@ sneck_status snk_claim_format(const snk_redis_store *store, const snk_claim *cla
 /* The same, before it leaves for the first time: whoever may come to wait is in the table, and whoever leaves is not. */
 sneck_status snk_claim_prepare(snk_redis_store *store, const snk_claim *claim, snk_answer *answer, snk_redis_call *call,
                                sneck_error *error);
+/* Before an acquire leaves for the first time: whoever may come to wait, or may be forgotten, is in the table. */
+bool snk_claim_keep_track(snk_redis_store *store, const snk_claim *claim, uint16_t slot);
 
 /* What came of it. Keeps the table of claims in step with what the store said. */
 snk_wake_hearing snk_claim_answer(snk_redis_store *store, const snk_claim *claim, const snk_redis_call *call,

@@ -3,7 +3,8 @@
  * a claim that we have released holds the lock again, or waits in the queue, and nobody would end it before its lease
  * does. So each lock that we used of late is asked for claims of ours, and those that we do not have any more are
  * released, exactly those, by their ids. A claim of ours is in the table from before its acquire leaves until it is
- * given up, and ids are never used twice: one that the store has and the table has not is over for good.
+ * given up, and ids are never used twice: one that the store has and the table has not is over for good. One whose release
+ * was answered by a server that is not the present one is looked for after that, since it was in the table until then.
  *
  * Nobody waits for any of this. What is not answered is left to the leases.
  */
@@ -99,13 +100,18 @@ static void send_errand(errand *self)
     snk_topology_send(self->store->topology, &self->call);
 }
 
-static void look_for_ghosts(void *context, const char *name)
+void snk_ghosts_seek_on(snk_redis_store *store, const char *name)
 {
-    errand *self = new_errand(context, name);
+    errand *self = new_errand(store, name);
     if (self == NULL)
         return;
     self->asks = true;
     send_errand(self);
+}
+
+static void look_for_ghosts(void *context, const char *name)
+{
+    snk_ghosts_seek_on(context, name);
 }
 
 void snk_ghosts_seek(void *context, const uint8_t slots[])

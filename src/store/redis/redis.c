@@ -159,6 +159,7 @@ static void set_traits(snk_redis_store *store)
 {
     snk_store_traits *traits = &store->base.traits;
     traits->counts_levels = store->options.count_holds;
+    traits->slow_looks = store->options.commits; /* such a look may find a grant, whose replicas are waited for */
     if (store->options.layout == SNK_LAYOUT_HASH)
         traits->modes = SNK_MODES_ALL;
     else

@@ -117,7 +117,9 @@ snk_wake_hearing snk_wake_listen(snk_redis_store *store, const snk_id *claim, ui
 void snk_wake_hold(snk_redis_store *store, const snk_id *claim);
 void snk_wake_forget(snk_redis_store *store, const snk_id *claim);
 
-/* ghosts.c: ends claims of ours that came back; as snk_topology_config.displaced, with the store as context. */
+/* ghosts.c: ends claims of ours on one lock that came back, without waiting for it. */
+void snk_ghosts_seek_on(snk_redis_store *store, const char *name);
+/* The same for all locks of these slots; as snk_topology_config.displaced, with the store as context. */
 void snk_ghosts_seek(void *context, const uint8_t slots[]);
 
 /* watch.c: what the watchdog asks */

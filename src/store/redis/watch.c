@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "redis/errors.h"
+#include "redis/pulse.h"
 #include "store/redis/run.h"
 
 /* Where a whole server was emptied it does not matter who else may have each key. */
@@ -142,17 +143,38 @@ static void read_time(const snk_redis_call *call, int64_t wall_us, snk_probe *pr
     probe->clock_offset_ns = (server_us - wall_us) * SNK_NS_PER_US + probe->round_trip_ns / 2;
 }
 
-sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error)
+/* The longest of the round trips, and the clock that is furthest from ours. */
+static void add_pulse(void *context, const snk_redis_call *call, int64_t wall_us)
 {
-    snk_redis_store *store = snk_redis_store_of(base);
+    snk_probe *sum = context;
+    snk_probe one = { .round_trip_ns = 0 };
+    read_time(call, wall_us, &one);
+    if (one.round_trip_ns > sum->round_trip_ns)
+        sum->round_trip_ns = one.round_trip_ns;
+    bool is_further = llabs(one.clock_offset_ns) > llabs(sum->clock_offset_ns);
+    if (one.has_clock && (!sum->has_clock || is_further))
+        sum->clock_offset_ns = one.clock_offset_ns;
+    sum->has_clock |= one.has_clock;
+}
+
+/* Each server by itself: any one of them may be silent, and only its own locks know. */
+static sneck_status probe_cluster(snk_redis_store *store, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error)
+{
+    snk_pulse pulse = { .timeout_ns = timeout_ns, .answered = add_pulse, .context = probe_out };
+    sneck_status status = snk_topology_take_pulse(store->topology, &pulse, error);
+    probe_out->is_half_open = pulse.silent > 0;
+    return status;
+}
+
+static sneck_status probe_master(snk_redis_store *store, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error)
+{
     snk_redis_call call;
     snk_redis_call *const calls[] = { &call };
     const char *const arguments[] = { "TIME" };
-    *probe_out = (snk_probe){ .round_trip_ns = 0 };
     snk_redis_call_init(&call);
     sneck_status status = snk_redis_call_format(&call, 1, arguments, NULL, error);
     if (status == SNECK_OK) {
-        call.timeout_ns = timeout_ns < store->options.timeout_ns ? timeout_ns : store->options.timeout_ns;
+        call.timeout_ns = timeout_ns;
         call.slot = SNK_REDIS_SLOT_ANY;
         snk_topology_drive(store->topology, calls, 1);
         int64_t wall_us = snk_wall_us();
@@ -164,15 +186,26 @@ sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_prob
     return status;
 }
 
+sneck_status snk_redis_store_probe(snk_store *base, int64_t timeout_ns, snk_probe *probe_out, sneck_error *error)
+{
+    snk_redis_store *store = snk_redis_store_of(base);
+    if (timeout_ns > store->options.timeout_ns)
+        timeout_ns = store->options.timeout_ns;
+    *probe_out = (snk_probe){ .round_trip_ns = 0 };
+    return store->slot_tags != NULL ? probe_cluster(store, timeout_ns, probe_out, error)
+                                    : probe_master(store, timeout_ns, probe_out, error);
+}
+
 void snk_redis_store_describe(snk_store *base, snk_store_state *state_out)
 {
-    snk_redis_server server;
-    snk_topology_describe(snk_redis_store_of(base)->topology, &server);
+    snk_topology_state state;
+    snk_topology_describe(snk_redis_store_of(base)->topology, &state);
     *state_out = (snk_store_state){
-        .connected = server.connected,
-        .connects = server.connects,
-        .failures = server.failures,
-        .in_flight = server.in_flight,
+        .connected = state.connected,
+        .connects = state.connects,
+        .servers = state.servers,
+        .failures = state.failures,
+        .in_flight = state.in_flight,
     };
 }
 

@@ -5,11 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/futex.h"
 #include "base/thread.h"
-
-/* How long the first claim that waits is held up at most until something is heard. */
-#define LISTEN_WAIT_NS (1 * SNK_NS_PER_S)
 
 void snk_sql_ear_init(snk_sql_ear *ear)
 {
@@ -41,7 +37,6 @@ void snk_sql_ear_abandon(snk_sql_ear *ear)
 void snk_sql_ear_set(snk_sql_ear *ear, snk_sql_hearing state)
 {
     atomic_store(&ear->state, (uint32_t)state);
-    snk_futex_wake(&ear->state, INT32_MAX, false);
 }
 
 bool snk_sql_ear_is_stopping(const snk_sql_ear *ear, int64_t wait_ns)
@@ -62,19 +57,9 @@ static void start(snk_sql_ear *ear, void *(*run)(void *store), void *store)
     (void)pthread_mutex_unlock(&ear->mutex);
 }
 
-bool snk_sql_ear_listen(snk_sql_ear *ear, void *(*run)(void *store), void *store, int64_t wait_ns, bool *ask_again_out)
+bool snk_sql_ear_listen(snk_sql_ear *ear, void *(*run)(void *store), void *store)
 {
-    *ask_again_out = false;
-    if (atomic_load(&ear->state) != SNK_SQL_SILENT)
-        return atomic_load(&ear->state) == SNK_SQL_HEARS;
-    start(ear, run, store);
-    int64_t left_ns = wait_ns < LISTEN_WAIT_NS ? wait_ns : LISTEN_WAIT_NS;
-    int64_t until_ns = snk_time_add(snk_now_ns(), left_ns);
-    while (atomic_load(&ear->state) == SNK_SQL_SILENT && left_ns > 0) {
-        const snk_futex_word word = { .word = &ear->state, .expected = SNK_SQL_SILENT };
-        (void)snk_futex_wait_any(&word, 1, left_ns);
-        left_ns = until_ns - snk_now_ns();
-    }
-    *ask_again_out = atomic_load(&ear->state) == SNK_SQL_HEARS;
-    return *ask_again_out;
+    if (atomic_load(&ear->state) == SNK_SQL_SILENT)
+        start(ear, run, store);
+    return atomic_load(&ear->state) == SNK_SQL_HEARS;
 }

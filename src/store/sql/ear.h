@@ -1,6 +1,6 @@
 /*
  * What stores on SQL servers share of the thread that hears who was granted something: starting it when the first claim
- * waits, waiting until it hears, and ending it.
+ * waits, what is known of it, and ending it.
  */
 #ifndef SNK_STORE_SQL_EAR_H
 #define SNK_STORE_SQL_EAR_H
@@ -13,7 +13,7 @@
 typedef enum snk_sql_hearing {
     SNK_SQL_SILENT, /* nobody listens yet, or not at the moment */
     SNK_SQL_HEARS,
-    SNK_SQL_DEAF /* nothing will ever be heard here */
+    SNK_SQL_DEAF /* nothing is heard here */
 } snk_sql_hearing;
 
 typedef struct snk_sql_ear {
@@ -22,7 +22,7 @@ typedef struct snk_sql_ear {
     pthread_t thread;
     int stop_fd;            /* readable: end */
     _Atomic int socket;     /* of its connection; -1: none */
-    _Atomic uint32_t state; /* snk_sql_hearing; those who wait for it sleep on it */
+    _Atomic uint32_t state; /* snk_sql_hearing */
 } snk_sql_ear;
 
 void snk_sql_ear_init(snk_sql_ear *ear);
@@ -37,10 +37,10 @@ void snk_sql_ear_set(snk_sql_ear *ear, snk_sql_hearing state);
 bool snk_sql_ear_is_stopping(const snk_sql_ear *ear, int64_t wait_ns);
 
 /*
- * From now on there is something to hear: starts the thread with `run` unless it is there, and waits for up to `wait_ns`
- * until it hears. False: not yet or never, and the claim must look often. `*ask_again_out`: it does since just now, and the
- * claim must be asked about once more.
+ * From now on there is something to hear: starts the thread with `run` unless it is there, and waits for nothing. False: it
+ * does not hear yet, or never will, and the claim must look often. Whoever sets the state tells all claims that wait when it
+ * begins to hear, because what was said before was missed, and when it ends, because nobody tells them then.
  */
-bool snk_sql_ear_listen(snk_sql_ear *ear, void *(*run)(void *store), void *store, int64_t wait_ns, bool *ask_again_out);
+bool snk_sql_ear_listen(snk_sql_ear *ear, void *(*run)(void *store), void *store);
 
 #endif

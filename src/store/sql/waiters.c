@@ -22,39 +22,20 @@ static void look_soon(const snk_sql_waiters *waiters, snk_answer *answer)
         answer->look_after_ns = waiters->retry_ns;
 }
 
-bool snk_sql_waiters_follow(snk_sql_waiters *waiters, const snk_send *send, uint64_t ticket, snk_answer *answer)
+void snk_sql_waiters_follow(snk_sql_waiters *waiters, const snk_send *send, uint64_t ticket, snk_answer *answer)
 {
     char name[SNK_NAME_LENGTH_MAX + 1];
-    bool ask_again = false;
     answer->ticket = ticket;
     if (answer->kind == SNK_ANSWER_QUEUED) {
-        int64_t wait_ns = send->ask == SNK_ASK_ACQUIRE ? send->lease_ns / 3 : 0;
-        if (!waiters->listen(waiters->store, wait_ns, &ask_again))
+        if (!waiters->listen(waiters->store))
             look_soon(waiters, answer);
-        return ask_again;
+        return;
     }
     /* A renewal that failed, or a request that was not answered: the claim may wait, or may come to wait yet. */
     bool may_wait =
         answer->kind == SNK_ANSWER_UNCERTAIN || (answer->kind == SNK_ANSWER_FAILED && send->ask != SNK_ASK_ACQUIRE);
     if (!may_wait)
         (void)snk_waiting_remove(&waiters->claims, &send->claim, name);
-    return false;
-}
-
-/* Asks once more about a claim that waits, because what was said before anybody listened was missed. */
-static void look_again(snk_sql_waiters *waiters, const snk_claim *claim, snk_answer *answer)
-{
-    snk_claim look = *claim;
-    look.send.ask = SNK_ASK_RENEW;
-    snk_answer again;
-    uint64_t ticket = snk_bell_ticket(&waiters->bell, &claim->send.claim);
-    waiters->ask(waiters->store, &look, &again);
-    if (again.kind == SNK_ANSWER_FAILED || again.kind == SNK_ANSWER_UNCERTAIN) {
-        look_soon(waiters, answer); /* the claim still waits, as far as anybody knows */
-        return;
-    }
-    *answer = again;
-    (void)snk_sql_waiters_follow(waiters, &look.send, ticket, answer);
 }
 
 void snk_sql_waiters_do(snk_sql_waiters *waiters, const snk_claim *claim, snk_answer *answer)
@@ -63,8 +44,7 @@ void snk_sql_waiters_do(snk_sql_waiters *waiters, const snk_claim *claim, snk_an
         return;
     uint64_t ticket = snk_bell_ticket(&waiters->bell, &claim->send.claim);
     waiters->ask(waiters->store, claim, answer);
-    if (snk_sql_waiters_follow(waiters, &claim->send, ticket, answer))
-        look_again(waiters, claim, answer);
+    snk_sql_waiters_follow(waiters, &claim->send, ticket, answer);
 }
 
 void snk_sql_waiters_tell(snk_sql_waiters *waiters, const snk_id *claim)

@@ -48,9 +48,14 @@ typedef enum snk_zk_progress {
     SNK_ZK_LOOK_AGAIN
 } snk_zk_progress;
 
-/* What the claim's place means: it is let in, or waits, or gives up. `is_noted`: its node says already that it holds. */
+/*
+ * What the claim's place means: it is let in, or waits, or gives up. `is_written`: its node was written to in this same
+ * request, and that it stands first is all that it takes to hold.
+ */
 snk_zk_progress snk_zk_queue_act(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_standing *standing,
-                                 bool is_noted);
+                                 bool is_written);
+/* Lets the claim in, without waiting until its node says so: that is for those who look alone. */
+void snk_zk_queue_held(const snk_zk_asked *asked, snk_zk_claim *claim);
 /* Looks where the claim stands until something comes of it. */
 void snk_zk_queue_look(const snk_zk_asked *asked, snk_zk_claim *claim);
 /*

@@ -59,7 +59,7 @@ void snk_zk_on_event(zhandle_t *handle, int type, int state, const char *path, v
             on_session(link, handle, state);
         return;
     }
-    char **fired = snk_array_with_room(link->fired, link->fired_count, &link->fired_room, sizeof *fired);
+    snk_zk_fired *fired = snk_array_with_room(link->fired, link->fired_count, &link->fired_room, sizeof *fired);
     char *copy = path == NULL ? NULL : strdup(path);
     if (fired != NULL)
         link->fired = fired;
@@ -67,7 +67,8 @@ void snk_zk_on_event(zhandle_t *handle, int type, int state, const char *path, v
     if (fired == NULL || copy == NULL)
         free(copy);
     else
-        fired[link->fired_count++] = copy;
+        fired[link->fired_count++] =
+            (snk_zk_fired){ .path = copy, .has_gone = type == ZOO_DELETED_EVENT, .connection = link->connects };
 }
 
 static void drop_message(const char *message)

@@ -47,7 +47,7 @@ struct snk_zk_link {
     uint64_t trips;        /* so far */
     uint64_t trips_served; /* of these, before the link's thread last went to the socket */
     snk_zk_flights flights;
-    char **fired; /* owned; paths whose watches have fired and were not announced */
+    snk_zk_fired *fired; /* owned, and so are the paths; watches that have fired and were not announced */
     size_t fired_count;
     size_t fired_room;
     _Atomic int socket; /* for a child of fork() to close */

@@ -5,6 +5,13 @@
 #include "store/zookeeper/claims.h"
 #include "store/zookeeper/node.h"
 
+/* The writer that a claim stands beside, if it does. */
+typedef struct neighbour {
+    char *path; /* owned; NULL: none */
+    uint64_t token;
+    char text[SNK_ZK_NOTE_SIZE]; /* what its node says; it is written again, so that who waits behind it is told */
+} neighbour;
+
 /* Where the replies of an acquire's trip are. */
 typedef struct entrance {
     snk_zk_trip trip;
@@ -12,12 +19,11 @@ typedef struct entrance {
     size_t enter;
     size_t after; /* readers: the folder then */
     size_t list;
-    size_t mine; /* beside: the node itself */
     snk_zk_path stem;
     char text[SNK_ZK_NOTE_SIZE];
 } entrance;
 
-static void prepare(entrance *way, const snk_zk_asked *asked, snk_zk_claim *claim, const char *beside)
+static void prepare(entrance *way, const snk_zk_asked *asked, snk_zk_claim *claim, const neighbour *beside)
 {
     snk_mode mode = claim->grip.mode;
     way->trip = (snk_zk_trip){ .until_ns = asked->until_ns };
@@ -26,21 +32,19 @@ static void prepare(entrance *way, const snk_zk_asked *asked, snk_zk_claim *clai
         way->before = snk_zk_ask(&way->trip, SNK_ZK_STAT, claim->folder);
     snk_zk_verb verb = mode == SNK_MODE_EXCLUSIVE ? SNK_ZK_ENTER_MARKED : SNK_ZK_ENTER;
     snk_zk_below(claim->folder, snk_zk_stem(mode), way->stem);
-    if (beside != NULL) {
+    if (beside->path != NULL) {
         /* It stands where the writer stands, before all who wait. */
         (void)snk_copy_text(way->stem + strlen(way->stem), sizeof way->stem - strlen(way->stem),
-                            strchr(strrchr(beside, '/'), '-') + 1);
+                            strchr(strrchr(beside->path, '/'), '-') + 1);
         verb = SNK_ZK_ENTER_BESIDE;
     }
     way->enter = snk_zk_ask(&way->trip, verb, way->stem);
     way->trip.requests[way->enter].data = way->text;
-    way->trip.requests[way->enter].other = beside != NULL ? beside : claim->folder;
+    way->trip.requests[way->enter].other = beside->path != NULL ? beside->path : claim->folder;
+    way->trip.requests[way->enter].other_data = beside->text;
     if (mode == SNK_MODE_SHARED)
         way->after = snk_zk_ask(&way->trip, SNK_ZK_STAT, claim->folder);
     way->list = snk_zk_ask(&way->trip, SNK_ZK_LIST, claim->folder);
-    way->mine = way->enter;
-    if (beside != NULL)
-        way->mine = snk_zk_ask(&way->trip, SNK_ZK_STAT, way->stem);
 }
 
 /* The last writer that came before a reader who is let in at once: what the folder's mark said just before or after. */
@@ -70,7 +74,8 @@ static void begin(const snk_zk_asked *asked, snk_zk_claim *claim, const entrance
             claim->token = epoch_of(way, back, claim->czxid);
         if (mode == SNK_MODE_EXCLUSIVE)
             snk_zk_expect_wait(asked->store, claim->folder, !standing.is_let_in);
-        if (snk_zk_queue_act(asked, claim, &standing, claim->note.held_ms != 0) == SNK_ZK_DECIDED)
+        /* Its node was made just now, which is a write. */
+        if (snk_zk_queue_act(asked, claim, &standing, true) == SNK_ZK_DECIDED)
             return;
     }
     snk_zk_queue_look(asked, claim);
@@ -109,7 +114,7 @@ static bool recover(const snk_zk_asked *asked, snk_zk_claim *claim, uint64_t ses
 }
 
 /* One try to make the node. True: decided; false: it was not made, perhaps because the folder is not there. */
-static bool try_to_enter(const snk_zk_asked *asked, snk_zk_claim *claim, const char *beside)
+static bool try_to_enter(const snk_zk_asked *asked, snk_zk_claim *claim, const neighbour *beside)
 {
     entrance way;
     snk_zk_back back;
@@ -122,7 +127,7 @@ static bool try_to_enter(const snk_zk_asked *asked, snk_zk_claim *claim, const c
         snk_zk_reply *entered = &back.replies[way.enter];
         char *path = entered->text;
         entered->text = NULL;
-        if (snk_zk_node_set(&asked->store->table, claim, path, back.session, back.replies[way.mine].stat.czxid))
+        if (snk_zk_node_set(&asked->store->table, claim, path, back.session, entered->stat.czxid))
             begin(asked, claim, &way, &back);
         else {
             snk_zk_node_withdraw(asked, claim);
@@ -133,11 +138,11 @@ static bool try_to_enter(const snk_zk_asked *asked, snk_zk_claim *claim, const c
     } else if (outcome != SNK_ZK_ANSWERED) {
         (void)snk_zk_claim_remove(&asked->store->table, claim);
         snk_zk_answer_failure(asked, outcome, true);
-    } else if (rc == ZNONODE && beside == NULL) {
+    } else if (rc == ZNONODE && beside->path == NULL) {
         decided = false;
     } else {
         (void)snk_zk_claim_remove(&asked->store->table, claim);
-        bool is_busy = beside != NULL && (rc == ZNONODE || rc == ZNODEEXISTS);
+        bool is_busy = beside->path != NULL && (rc == ZNONODE || rc == ZNODEEXISTS);
         if (is_busy)
             asked->answer->kind = SNK_ANSWER_BUSY;
         else
@@ -147,31 +152,33 @@ static bool try_to_enter(const snk_zk_asked *asked, snk_zk_claim *claim, const c
     return decided;
 }
 
-/* The node of the writer that a claim stands beside (to be freed) and its token; NULL: none that holds here. */
-static char *beside_of(const snk_zk_asked *asked, uint64_t *token_out)
+/* Of a writer that holds here. */
+static void find_neighbour(const snk_zk_asked *asked, neighbour *found)
 {
-    char *path = NULL;
+    *found = (neighbour){ .path = NULL };
     if (asked->asked->grip.mode != SNK_MODE_SHARED || snk_id_is_none(&asked->asked->grip.beside))
-        return NULL;
+        return;
     snk_zk_claim *writer = snk_zk_claim_find(&asked->store->table, &asked->asked->grip.beside);
     if (writer == NULL)
-        return NULL;
+        return;
     (void)pthread_mutex_lock(&asked->store->table.mutex);
     bool holds = writer->held && !writer->gone && writer->path != NULL && writer->grip.mode == SNK_MODE_EXCLUSIVE;
     if (holds)
-        path = strdup(writer->path);
-    *token_out = writer->token;
+        found->path = strdup(writer->path);
+    found->token = writer->token;
+    snk_zk_note_write(&writer->note, found->text);
     (void)pthread_mutex_unlock(&asked->store->table.mutex);
     snk_zk_claim_unref(writer);
-    return path;
 }
 
 void snk_zk_enter(const snk_zk_asked *asked, snk_zk_claim *claim)
 {
-    char *beside = beside_of(asked, &claim->token);
+    neighbour beside;
+    find_neighbour(asked, &beside);
+    claim->token = beside.token;
     for (int i = 0; i < SNK_ZK_LOOKS_MAX; i++) {
-        if (try_to_enter(asked, claim, beside)) {
-            free(beside);
+        if (try_to_enter(asked, claim, &beside)) {
+            free(beside.path);
             return;
         }
         int rc = ZOK;
@@ -183,10 +190,10 @@ void snk_zk_enter(const snk_zk_asked *asked, snk_zk_claim *claim)
             snk_zk_answer_refusal(asked, rc);
         else
             snk_zk_answer_failure(asked, outcome, false);
-        free(beside);
+        free(beside.path);
         return;
     }
-    free(beside);
+    free(beside.path);
     (void)snk_zk_claim_remove(&asked->store->table, claim);
     snk_zk_answer_refusal(asked, ZNONODE);
 }

@@ -152,7 +152,7 @@ static void on_names(int rc, const struct String_vector *strings, const struct S
     arrive(seat, rc, stat);
 }
 
-/* The two operations of one transaction have one number, which is the new node's czxid and the parent's mzxid. */
+/* The two operations of one transaction have one number, which is the new node's czxid and the other one's mzxid. */
 static void on_entered_marked(int rc, const void *data)
 {
     snk_zk_seat *seat = seat_of(data);
@@ -196,7 +196,8 @@ static int send_beside(snk_zk_seat *seat, zhandle_t *handle, const snk_zk_reques
         return ZSYSTEMERROR;
     zoo_create_op_init(&seat->ops[0], request->path, data_of(request), length_of(request), acl, ZOO_EPHEMERAL,
                        seat->path_buffer, SNK_ZK_PATH_SIZE);
-    zoo_check_op_init(&seat->ops[1], request->other, -1);
+    zoo_set_op_init(&seat->ops[1], request->other, request->other_data, (int)strlen(request->other_data), -1,
+                    &seat->stat);
     return zoo_amulti(handle, 2, seat->ops, seat->results, on_entered_marked, seat);
 }
 

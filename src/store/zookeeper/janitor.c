@@ -43,39 +43,41 @@ static char *path_of(snk_zk_store *store, snk_zk_claim *claim, bool *is_known_ou
     return found.path;
 }
 
-/* Whether the node at the path is another's. */
-static bool is_foreign(snk_zk_store *store, const snk_zk_claim *claim, const char *path)
+/* What is known of a claim that is over; another thread may still be making its node. */
+typedef struct ended {
+    snk_zk_spot at;
+    int64_t over_since_ns;
+    bool held;
+    uint64_t token;
+} ended;
+
+static ended end_of(snk_zk_store *store, const snk_zk_claim *claim)
 {
-    snk_zk_trip trip = { .until_ns = snk_zk_limit_ns(store), .session = claim->session };
-    (void)snk_zk_ask(&trip, SNK_ZK_STAT, path);
-    snk_zk_back back;
-    snk_zk_outcome outcome = snk_zk_insist(store, &trip, &back);
-    bool foreign = outcome == SNK_ZK_ANSWERED && back.replies[0].rc == ZOK && claim->czxid != 0 &&
-                   back.replies[0].stat.czxid != claim->czxid;
-    snk_zk_trip_end(&back);
-    return foreign;
+    (void)pthread_mutex_lock(&store->table.mutex);
+    ended end = {
+        .at = { .session = claim->session, .czxid = claim->czxid },
+        .over_since_ns = claim->expires_at_ns,
+        .held = claim->held,
+        .token = claim->token,
+    };
+    (void)pthread_mutex_unlock(&store->table.mutex);
+    return end;
 }
 
-static snk_zk_outcome delete_node(snk_zk_store *store, const snk_zk_claim *claim, const char *path)
+static snk_zk_outcome delete_node(snk_zk_store *store, const snk_zk_claim *claim, const ended *end)
 {
     int64_t until_ns = snk_zk_limit_ns(store);
-    if (claim->held) {
-        int rc = ZOK;
-        sneck_incident incident = {
-            .time_ms = snk_wall_us() / 1000,
-            .kind = "expired",
-            .token = claim->token,
-            .owner = claim->note.owner,
-            .text = "the lease ended without a release",
-        };
-        return snk_zk_remove_noted(store, claim->folder, path, &incident, until_ns, &rc);
-    }
-    snk_zk_trip trip = { .until_ns = until_ns, .session = claim->session };
-    (void)snk_zk_ask(&trip, SNK_ZK_DELETE, path);
-    snk_zk_back back;
-    snk_zk_outcome outcome = snk_zk_insist(store, &trip, &back);
-    snk_zk_trip_end(&back);
-    return outcome;
+    int rc = ZOK;
+    if (!end->held)
+        return snk_zk_node_delete(store, &end->at, until_ns, &rc);
+    sneck_incident incident = {
+        .time_ms = snk_wall_us() / 1000,
+        .kind = "expired",
+        .token = end->token,
+        .owner = claim->note.owner,
+        .text = "the lease ended without a release",
+    };
+    return snk_zk_remove_noted(store, claim->folder, end->at.path, &incident, until_ns, &rc);
 }
 
 /* False: it could not be done now. */
@@ -84,13 +86,15 @@ static bool end_claim(snk_zk_store *store, snk_zk_claim *claim)
     bool is_known = true;
     if (claim->grip.mode == SNK_MODE_PASS)
         return true;
-    if (claim->session != 0 && snk_zk_session_id(store->link, claim->session) == 0)
+    ended end = end_of(store, claim);
+    if (end.at.session != 0 && snk_zk_session_id(store->link, end.at.session) == 0)
         return true; /* its session is over, and its node went with it */
     char *path = path_of(store, claim, &is_known);
+    end.at.path = path;
     snk_zk_outcome outcome = SNK_ZK_ANSWERED;
-    bool is_late = snk_now_ns() - claim->expires_at_ns > LATE_NS;
-    if (path != NULL && !(is_late && is_foreign(store, claim, path)))
-        outcome = delete_node(store, claim, path);
+    bool is_late = snk_now_ns() - end.over_since_ns > LATE_NS;
+    if (path != NULL && !(is_late && snk_zk_node_is_another(store, &end.at, snk_zk_limit_ns(store))))
+        outcome = delete_node(store, claim, &end);
     free(path);
     return is_known && (outcome == SNK_ZK_ANSWERED || outcome == SNK_ZK_OTHER_SESSION);
 }

@@ -21,7 +21,7 @@
 /* Says what happened, if anything did; the mutex is given back meanwhile. */
 static bool announce_once_locked(snk_zk_link *link, uint64_t ended)
 {
-    char **fired = link->fired;
+    snk_zk_fired *fired = link->fired;
     size_t count = link->fired_count;
     bool connected = link->announce;
     bool lost = link->announce_loss;
@@ -40,8 +40,8 @@ static bool announce_once_locked(snk_zk_link *link, uint64_t ended)
     if (ended != 0)
         link->listener.expired(link->listener.context, ended);
     for (size_t i = 0; i < count; i++) {
-        link->listener.watched(link->listener.context, fired[i]);
-        free(fired[i]);
+        link->listener.watched(link->listener.context, &fired[i]);
+        free(fired[i].path);
     }
     free(fired);
     if (connected)
@@ -110,7 +110,7 @@ static bool init_waiting(snk_zk_link *link)
 static void free_link(snk_zk_link *link)
 {
     for (size_t i = 0; i < link->fired_count; i++)
-        free(link->fired[i]);
+        free(link->fired[i].path);
     free(link->fired);
     if (link->wake_fd >= 0)
         (void)close(link->wake_fd);
@@ -177,21 +177,6 @@ void snk_zk_link_abandon(snk_zk_link *link)
 }
 
 /* ---- What is known of it ---- */
-
-static void forget_answer(int rc, const struct Stat *stat, const void *data)
-{
-    (void)rc;
-    (void)stat;
-    (void)data;
-}
-
-void snk_zk_touch(snk_zk_link *link)
-{
-    (void)pthread_mutex_lock(&link->mutex);
-    if (link->connected)
-        (void)zoo_aexists(link->handle, "/", 0, forget_answer, NULL);
-    (void)pthread_mutex_unlock(&link->mutex);
-}
 
 int64_t snk_zk_session_ns(snk_zk_link *link)
 {

@@ -28,7 +28,7 @@ typedef enum snk_zk_verb {
     SNK_ZK_MAKE_CONTAINER, /* one that the server takes away when its last child has gone */
     SNK_ZK_ENTER,          /* an ephemeral sequential node; the path is what it begins with */
     SNK_ZK_ENTER_MARKED,   /* the same, and its parent `other` is marked as changed in the same transaction */
-    SNK_ZK_ENTER_BESIDE,   /* an ephemeral node of exactly that path, if the node `other` is there */
+    SNK_ZK_ENTER_BESIDE,   /* an ephemeral node of exactly that path, while the node `other` is set to `other_data` */
     SNK_ZK_GET,
     SNK_ZK_GET_WATCH, /* told when the node changes or goes */
     SNK_ZK_SET,
@@ -45,15 +45,17 @@ typedef struct snk_zk_request {
     snk_zk_verb verb;
     const char *path;
     const char *other;
-    const char *data; /* ends in NUL; NULL: empty */
-    int version;      /* SET, SETTLE: what the data's version must be; -1: any */
+    const char *data;       /* ends in NUL; NULL: empty */
+    const char *other_data; /* ends in NUL; ENTER_BESIDE */
+    int version;            /* SET, SETTLE: what the data's version must be; -1: any */
 } snk_zk_request;
 
 typedef struct snk_zk_reply {
-    int rc;           /* of zookeeper.h */
-    struct Stat stat; /* ENTER: of the new node (of ENTER_MARKED czxid alone); SET, GET, STAT, LIST: of the node */
-    char *text;       /* owned; ENTER: the path it got; GET: the data, with a NUL after it */
-    char **names;     /* owned; LIST */
+    int rc; /* of zookeeper.h */
+    struct Stat
+        stat; /* ENTER: of the new node (of ENTER_MARKED and ENTER_BESIDE czxid alone); SET, GET, STAT, LIST: of the node */
+    char *text;   /* owned; ENTER: the path it got; GET: the data, with a NUL after it */
+    char **names; /* owned; LIST */
     size_t count;
 } snk_zk_reply;
 
@@ -79,10 +81,18 @@ typedef struct snk_zk_back {
     snk_zk_flight *flight;
     snk_zk_reply *replies; /* as many as there were requests; NULL unless ANSWERED or CUT */
     uint64_t session;      /* under which it ran */
+    uint64_t connection;   /* over which; counted from 1 */
 } snk_zk_back;
 
+/* A watch that has fired: the node has gone, or changed. What else happened to it is known only within one connection. */
+typedef struct snk_zk_fired {
+    char *path;
+    bool has_gone;
+    uint64_t connection;
+} snk_zk_fired;
+
 typedef struct snk_zk_listener {
-    void (*watched)(void *context, const char *path);
+    void (*watched)(void *context, const snk_zk_fired *fired);
     void (*lost)(void *context);      /* the connection; the session may go on */
     void (*connected)(void *context); /* again: what was said meanwhile may have been missed */
     void (*expired)(void *context, uint64_t session);
@@ -116,6 +126,8 @@ size_t snk_zk_ask(snk_zk_trip *trip, snk_zk_verb verb, const char *path);
 snk_zk_outcome snk_zk_travel(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back);
 void snk_zk_trip_end(snk_zk_back *back);
 
+/* Sets the data of a node, if there is a connection; whether that is done is for nobody to know. */
+void snk_zk_post(snk_zk_link *link, uint64_t session, const char *path, const char *data);
 /* Sends something that keeps the session alive, if there is a connection. */
 void snk_zk_touch(snk_zk_link *link);
 

@@ -79,13 +79,31 @@ void snk_zk_node_describe(snk_zk_store *store, const snk_claim *asked, const cha
     (void)snk_copy_text(note->why, sizeof note->why, asked->why == NULL ? "" : asked->why);
 }
 
-int64_t snk_zk_node_lease_ms(const snk_zk_asked *asked, snk_zk_claim *claim)
+static int64_t lease_ms_locked(const snk_zk_asked *asked, const snk_zk_claim *claim)
 {
-    (void)pthread_mutex_lock(&asked->store->table.mutex);
     int64_t left_ns = claim->expires_at_ns - snk_now_ns();
-    (void)pthread_mutex_unlock(&asked->store->table.mutex);
     int64_t lease_ns = asked->asked->send.lease_ns;
     return (left_ns > lease_ns ? left_ns : lease_ns) / SNK_NS_PER_MS;
+}
+
+void snk_zk_node_holds(const snk_zk_asked *asked, snk_zk_claim *claim, uint32_t units)
+{
+    (void)pthread_mutex_lock(&asked->store->table.mutex);
+    if (claim->note.held_ms == 0)
+        claim->note.held_ms = snk_wall_us() / 1000;
+    claim->note.lease_ms = lease_ms_locked(asked, claim);
+    claim->note.token = claim->token;
+    if (units > 0)
+        claim->note.units = units;
+    (void)pthread_mutex_unlock(&asked->store->table.mutex);
+}
+
+void snk_zk_node_waits(const snk_zk_asked *asked, snk_zk_claim *claim)
+{
+    (void)pthread_mutex_lock(&asked->store->table.mutex);
+    claim->note.held_ms = 0;
+    claim->note.lease_ms = lease_ms_locked(asked, claim);
+    (void)pthread_mutex_unlock(&asked->store->table.mutex);
 }
 
 size_t snk_zk_node_ask(snk_zk_trip *trip, const snk_zk_claim *claim, char text[SNK_ZK_NOTE_SIZE])
@@ -96,13 +114,48 @@ size_t snk_zk_node_ask(snk_zk_trip *trip, const snk_zk_claim *claim, char text[S
     return index;
 }
 
+bool snk_zk_node_is_another(snk_zk_store *store, const snk_zk_spot *at, int64_t until_ns)
+{
+    snk_zk_trip trip = { .until_ns = until_ns, .session = at->session };
+    (void)snk_zk_ask(&trip, SNK_ZK_STAT, at->path);
+    snk_zk_back back;
+    snk_zk_outcome outcome = snk_zk_insist(store, &trip, &back);
+    bool is_another = outcome == SNK_ZK_ANSWERED && back.replies[0].rc == ZOK && at->czxid != 0 &&
+                      back.replies[0].stat.czxid != at->czxid;
+    snk_zk_trip_end(&back);
+    return is_another;
+}
+
+snk_zk_outcome snk_zk_node_delete(snk_zk_store *store, const snk_zk_spot *at, int64_t until_ns, int *rc_out)
+{
+    bool was_cut = false;
+    for (;;) {
+        snk_zk_trip trip = { .until_ns = until_ns, .session = at->session };
+        (void)snk_zk_ask(&trip, SNK_ZK_DELETE, at->path);
+        snk_zk_back back;
+        snk_zk_outcome outcome = snk_zk_travel(store->link, &trip, &back);
+        if (outcome == SNK_ZK_ANSWERED)
+            *rc_out = back.replies[0].rc;
+        snk_zk_trip_end(&back);
+        if (outcome == SNK_ZK_ANSWERED && *rc_out == ZNONODE && was_cut)
+            *rc_out = ZOK;
+        if (outcome == SNK_ZK_NOT_SENT && was_cut)
+            return SNK_ZK_CUT;
+        if (outcome != SNK_ZK_CUT || snk_now_ns() >= until_ns)
+            return outcome;
+        was_cut = true;
+        if (snk_zk_node_is_another(store, at, until_ns)) {
+            *rc_out = ZOK;
+            return SNK_ZK_ANSWERED;
+        }
+    }
+}
+
 void snk_zk_node_withdraw(const snk_zk_asked *asked, snk_zk_claim *claim)
 {
-    snk_zk_trip trip = { .until_ns = asked->until_ns, .session = claim->session };
-    (void)snk_zk_ask(&trip, SNK_ZK_DELETE, claim->path);
-    snk_zk_back back;
-    snk_zk_outcome outcome = snk_zk_insist(asked->store, &trip, &back);
-    snk_zk_trip_end(&back);
+    int rc = ZOK;
+    const snk_zk_spot at = { .path = claim->path, .session = claim->session, .czxid = claim->czxid };
+    snk_zk_outcome outcome = snk_zk_node_delete(asked->store, &at, asked->until_ns, &rc);
     bool is_deleted = outcome == SNK_ZK_ANSWERED || outcome == SNK_ZK_OTHER_SESSION;
     (void)snk_zk_claim_remove(&asked->store->table, claim);
     if (is_deleted)

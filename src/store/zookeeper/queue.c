@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "store/zookeeper/claims.h"
@@ -32,12 +33,7 @@ static bool after_entering(const snk_zk_asked *asked, snk_zk_claim *claim, const
 bool snk_zk_queue_hold(const snk_zk_asked *asked, snk_zk_claim *claim, uint32_t units, bool must_check)
 {
     char text[SNK_ZK_NOTE_SIZE];
-    if (claim->note.held_ms == 0)
-        claim->note.held_ms = snk_wall_us() / 1000;
-    claim->note.lease_ms = snk_zk_node_lease_ms(asked, claim);
-    claim->note.token = claim->token;
-    if (units > 0)
-        claim->note.units = units;
+    snk_zk_node_holds(asked, claim, units);
     snk_zk_trip trip = { .until_ns = asked->until_ns, .session = claim->session };
     (void)snk_zk_node_ask(&trip, claim, text);
     if (must_check)
@@ -53,6 +49,17 @@ bool snk_zk_queue_hold(const snk_zk_asked *asked, snk_zk_claim *claim, uint32_t 
         snk_zk_answer_failure(asked, outcome, true);
     snk_zk_trip_end(&back);
     return decided;
+}
+
+void snk_zk_queue_held(const snk_zk_asked *asked, snk_zk_claim *claim)
+{
+    char text[SNK_ZK_NOTE_SIZE];
+    bool is_noted = claim->note.held_ms != 0;
+    snk_zk_node_holds(asked, claim, 0);
+    snk_zk_note_write(&claim->note, text);
+    if (!is_noted)
+        snk_zk_post(asked->store->link, claim->session, claim->path, text);
+    snk_zk_answer_held(asked, claim);
 }
 
 /* When to look at the latest: with the end of the first one's lease, unless that has been renewed by then. */
@@ -79,24 +86,43 @@ typedef struct lookout {
     size_t first;
     size_t watched;
     size_t before;
+    size_t list;
 } lookout;
 
-/* What came of writing that the claim waits, and of watching. */
+/*
+ * A claim that stood second, and would hold alone: with the other one gone it has the lock, and need not ask. Nobody else
+ * gets before it but who becomes a reader beside the other one (enter.c), which changes that node. Since it is watched that
+ * would be told, so the list is looked at after the watch was set. It need not be written that the claim holds: the write
+ * by which it was entered or renewed is of this same request.
+ */
+static snk_zk_progress after_watching_the_one(const snk_zk_asked *asked, snk_zk_claim *claim, const char *watch,
+                                              const lookout *out, const snk_zk_back *back)
+{
+    snk_zk_standing standing;
+    const snk_zk_reply *list = &back->replies[out->list];
+    if (list->rc != ZOK || !snk_zk_stand_in(claim, list, &standing) || !standing.is_there)
+        return SNK_ZK_LOOK_AGAIN;
+    bool is_next = standing.is_next && back->replies[out->watched].rc == ZOK && strcmp(standing.watch, watch) == 0;
+    if (standing.is_let_in || (is_next && snk_zk_claim_is_next(&asked->store->table, claim, back->connection))) {
+        snk_zk_queue_held(asked, claim);
+        return SNK_ZK_DECIDED;
+    }
+    if (!is_next)
+        return SNK_ZK_LOOK_AGAIN;
+    snk_zk_answer_queued(asked, claim, look_after_ns(asked, &back->replies[out->first]));
+    return SNK_ZK_DECIDED;
+}
+
+/* What came of watching. */
 static snk_zk_progress after_watching(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_standing *standing,
                                       const lookout *out, const snk_zk_back *back)
 {
-    if (out->is_written && !is_written(asked, claim, &back->replies[out->noted]))
-        return SNK_ZK_DECIDED;
     if (!standing->watches_all) {
         const snk_zk_reply *watched = &back->replies[out->watched];
         const snk_zk_reply *before = &back->replies[out->before];
         snk_zk_note note = { .held_ms = 0 };
         if (watched->rc == ZOK && standing->watches_data)
             snk_zk_note_read(watched->text, &note);
-        /* It went before it was watched: with nobody else in the way, that is what the watch would have said. */
-        bool is_first = watched->rc == ZNONODE && standing->is_next && claim->grip.mode == SNK_MODE_EXCLUSIVE;
-        if (is_first && snk_zk_queue_hold(asked, claim, 0, true))
-            return SNK_ZK_DECIDED;
         if (watched->rc != ZOK || note.held_ms != 0)
             return SNK_ZK_LOOK_AGAIN; /* it went, or was let in */
         /* A reader's token is that of the writer before it. */
@@ -105,6 +131,27 @@ static snk_zk_progress after_watching(const snk_zk_asked *asked, snk_zk_claim *c
     }
     snk_zk_answer_queued(asked, claim, look_after_ns(asked, &back->replies[out->first]));
     return SNK_ZK_DECIDED;
+}
+
+static bool waits_for_the_one(const snk_zk_claim *claim, const snk_zk_standing *standing)
+{
+    return claim->grip.mode == SNK_MODE_EXCLUSIVE && standing->is_next;
+}
+
+/* What is watched is written down before it leaves, because it may go before the answer is here. */
+static void plan_watch(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_standing *standing,
+                       const char *watch, lookout *out)
+{
+    bool for_the_one = waits_for_the_one(claim, standing);
+    bool for_data = for_the_one || standing->watches_data;
+    out->watched = snk_zk_ask(&out->trip, for_data ? SNK_ZK_GET_WATCH : SNK_ZK_LIST_WATCH, watch);
+    if (for_the_one) {
+        out->first = out->watched;
+        out->list = snk_zk_ask(&out->trip, SNK_ZK_LIST, claim->folder);
+    } else {
+        out->before = snk_zk_ask(&out->trip, SNK_ZK_STAT, watch);
+    }
+    snk_zk_claim_watch(&asked->store->table, claim, watch, NULL, standing->is_next && !for_the_one);
 }
 
 static snk_zk_progress wait_in_queue(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_standing *standing)
@@ -118,40 +165,40 @@ static snk_zk_progress wait_in_queue(const snk_zk_asked *asked, snk_zk_claim *cl
     /* A node that was made just now, and says already that it waits, need not be written to. */
     out.is_written = asked->asked->send.ask != SNK_ASK_ACQUIRE || claim->note.held_ms != 0;
     if (out.is_written) {
-        claim->note.held_ms = 0;
-        claim->note.lease_ms = snk_zk_node_lease_ms(asked, claim);
+        snk_zk_node_waits(asked, claim);
         out.noted = snk_zk_node_ask(&out.trip, claim, text);
     }
-    out.first = snk_zk_ask(&out.trip, SNK_ZK_GET, first);
-    if (!standing->watches_all) { /* else the queue is watched since before it was looked at */
-        out.watched = snk_zk_ask(&out.trip, standing->watches_data ? SNK_ZK_GET_WATCH : SNK_ZK_LIST_WATCH, watch);
-        out.before = snk_zk_ask(&out.trip, SNK_ZK_STAT, watch);
-        /* Before it leaves, because what is watched may go before the answer is here. */
-        snk_zk_claim_watch(&asked->store->table, claim, watch, NULL, standing->is_next);
-    }
+    if (!waits_for_the_one(claim, standing))
+        out.first = snk_zk_ask(&out.trip, SNK_ZK_GET, first);
+    if (!standing->watches_all) /* else the queue is watched since before it was looked at */
+        plan_watch(asked, claim, standing, watch, &out);
     snk_zk_back back;
     snk_zk_outcome outcome = snk_zk_insist(asked->store, &out.trip, &back);
     snk_zk_progress done = SNK_ZK_DECIDED;
-    if (outcome == SNK_ZK_ANSWERED)
-        done = after_watching(asked, claim, standing, &out, &back);
-    else if (outcome == SNK_ZK_OTHER_SESSION)
+    if (outcome == SNK_ZK_OTHER_SESSION)
         snk_zk_answer_gone(asked, claim);
-    else
+    else if (outcome != SNK_ZK_ANSWERED)
         snk_zk_answer_failure(asked, outcome, true);
+    else if (out.is_written && !is_written(asked, claim, &back.replies[out.noted]))
+        done = SNK_ZK_DECIDED;
+    else if (waits_for_the_one(claim, standing))
+        done = after_watching_the_one(asked, claim, standing->watch, &out, &back);
+    else
+        done = after_watching(asked, claim, standing, &out, &back);
     snk_zk_trip_end(&back);
     return done;
 }
 
 snk_zk_progress snk_zk_queue_act(const snk_zk_asked *asked, snk_zk_claim *claim, const snk_zk_standing *standing,
-                                 bool is_noted)
+                                 bool is_written)
 {
     bool queues = asked->asked->send.ask == SNK_ASK_RENEW || asked->asked->send.queue;
     if (!standing->is_there) {
         snk_zk_answer_gone(asked, claim);
         return SNK_ZK_DECIDED;
     }
-    if (standing->is_let_in && is_noted) {
-        snk_zk_answer_held(asked, claim);
+    if (standing->is_let_in && is_written) {
+        snk_zk_queue_held(asked, claim);
         return SNK_ZK_DECIDED;
     }
     if (standing->is_let_in) {

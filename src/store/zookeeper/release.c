@@ -37,30 +37,13 @@ static snk_zk_outcome use_up(snk_zk_store *store, const char *folder, const char
     return outcome;
 }
 
-static snk_zk_outcome delete_node(const snk_zk_asked *asked, const char *folder, const char *path, uint64_t session,
-                                  uint32_t units, int *rc_out)
+static snk_zk_outcome delete_node(const snk_zk_asked *asked, const char *folder, snk_zk_spot at, uint32_t units,
+                                  int *rc_out)
 {
     bool uses_up = asked->asked->grip.mode == SNK_MODE_TAKE && asked->asked->send.ends_hold && units > 0;
     if (uses_up)
-        return use_up(asked->store, folder, path, units, asked->until_ns, rc_out);
-    bool was_cut = false;
-    for (;;) {
-        snk_zk_trip trip = { .until_ns = asked->until_ns, .session = session };
-        (void)snk_zk_ask(&trip, SNK_ZK_DELETE, path);
-        snk_zk_back back;
-        snk_zk_outcome outcome = snk_zk_travel(asked->store->link, &trip, &back);
-        if (outcome == SNK_ZK_ANSWERED)
-            *rc_out = back.replies[0].rc;
-        snk_zk_trip_end(&back);
-        /* Gone after a try that was not answered: it was that try. */
-        if (outcome == SNK_ZK_ANSWERED && *rc_out == ZNONODE && was_cut)
-            *rc_out = ZOK;
-        if (outcome == SNK_ZK_NOT_SENT && was_cut)
-            return SNK_ZK_CUT;
-        if (outcome != SNK_ZK_CUT || snk_now_ns() >= asked->until_ns)
-            return outcome;
-        was_cut = true;
-    }
+        return use_up(asked->store, folder, at.path, units, asked->until_ns, rc_out);
+    return snk_zk_node_delete(asked->store, &at, asked->until_ns, rc_out);
 }
 
 static void answer_released(const snk_zk_asked *asked, snk_zk_claim *claim, snk_zk_outcome outcome, int rc)
@@ -86,7 +69,8 @@ static void release_foreign(const snk_zk_asked *asked, const char *folder)
     snk_zk_outcome outcome = snk_zk_locate(asked->store, folder, &asked->asked->send.claim, 0, asked->until_ns, &found);
     int rc = ZNONODE;
     if (outcome == SNK_ZK_ANSWERED && found.path != NULL)
-        outcome = delete_node(asked, folder, found.path, 0, found.note.held_ms != 0 ? found.note.units : 0, &rc);
+        outcome = delete_node(asked, folder, (snk_zk_spot){ .path = found.path, .czxid = found.stat.czxid },
+                              found.note.held_ms != 0 ? found.note.units : 0, &rc);
     answer_released(asked, NULL, outcome, rc);
     free(found.path);
 }
@@ -104,7 +88,8 @@ static void release_own(const snk_zk_asked *asked, snk_zk_claim *claim)
     (void)pthread_mutex_lock(&asked->store->table.mutex);
     uint32_t units = claim->held ? claim->note.units : 0;
     (void)pthread_mutex_unlock(&asked->store->table.mutex);
-    snk_zk_outcome outcome = delete_node(asked, claim->folder, claim->path, claim->session, units, &rc);
+    const snk_zk_spot at = { .path = claim->path, .session = claim->session, .czxid = claim->czxid };
+    snk_zk_outcome outcome = delete_node(asked, claim->folder, at, units, &rc);
     answer_released(asked, claim, outcome, rc);
 }
 

@@ -150,8 +150,29 @@ void snk_zk_claim_watch(snk_zk_table *table, snk_zk_claim *claim, const char *pa
     replace(&claim->watched_too, too);
     claim->is_next = is_next;
     set_waits_locked(table, claim, !claim->gone);
+    claim->next_on = 0;
+    claim->gone_on = 0;
     claim->is_let_in = false;
     (void)pthread_mutex_unlock(&table->mutex);
+}
+
+bool snk_zk_claim_is_next(snk_zk_table *table, snk_zk_claim *claim, uint64_t connection)
+{
+    (void)pthread_mutex_lock(&table->mutex);
+    claim->is_next = true;
+    claim->next_on = connection;
+    bool has_gone = claim->gone_on == connection;
+    (void)pthread_mutex_unlock(&table->mutex);
+    return has_gone;
+}
+
+void snk_zk_claim_let_in_locked(snk_zk_claim *claim)
+{
+    int64_t lease_ns = claim->note.lease_ms * SNK_NS_PER_MS;
+    int64_t until_ns = snk_time_add(snk_now_ns(), lease_ns < SNK_OFFER_NS ? lease_ns : SNK_OFFER_NS);
+    claim->is_let_in = true;
+    if (until_ns < claim->expires_at_ns)
+        claim->expires_at_ns = until_ns;
 }
 
 size_t snk_zk_table_choose(snk_zk_table *table, bool (*chosen)(void *context, snk_zk_claim *claim), void *context,

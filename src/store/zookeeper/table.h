@@ -36,7 +36,9 @@ typedef struct snk_zk_claim {
     char *watched;     /* owned; the path whose watch it waits for, or NULL */
     char *watched_too; /* the same */
     bool is_next;      /* only what is watched stands before it */
-    bool is_let_in;    /* ... and it went away */
+    uint64_t next_on;  /* ... as the connection with that number has shown; 0: as any shows */
+    uint64_t gone_on;  /* what was watched went away, as that connection told; 0: it did not */
+    bool is_let_in;    /* nobody stands before it */
 } snk_zk_claim;
 
 typedef struct snk_zk_tombstone {
@@ -71,8 +73,13 @@ uint64_t snk_zk_claim_hold(snk_zk_table *table, snk_zk_claim *claim);
 /* Makes the claim last; false when its time was over. */
 bool snk_zk_claim_prolong(snk_zk_table *table, snk_zk_claim *claim, int64_t lease_ns);
 
-/* What it waits for (copied; NULL: nothing). */
+/* What it waits for (copied; NULL: nothing). `is_next`: when that has gone, it is let in. */
 void snk_zk_claim_watch(snk_zk_table *table, snk_zk_claim *claim, const char *path, const char *too, bool is_next);
+
+/* It was seen, over that connection, that only what is watched stands before it. True: that went away meanwhile. */
+bool snk_zk_claim_is_next(snk_zk_table *table, snk_zk_claim *claim, uint64_t connection);
+/* It stands first, and nobody else has heard of that: whoever waits with it must say so before an offer is over. */
+void snk_zk_claim_let_in_locked(snk_zk_claim *claim);
 
 /*
  * Up to `count` claims for which `chosen` says so under the mutex, each to be given back; `removes`: they are taken out

@@ -1,6 +1,7 @@
 /* Trips: requests that go out together, and who waits for their answers. */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -53,6 +54,33 @@ static void send_locked(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_fligh
         (void)eventfd_write(link->wake_fd, 1);
 }
 
+static void forget_answer(int rc, const struct Stat *stat, const void *data)
+{
+    (void)rc;
+    (void)stat;
+    (void)data;
+}
+
+void snk_zk_post(snk_zk_link *link, uint64_t session, const char *path, const char *data)
+{
+    (void)pthread_mutex_lock(&link->mutex);
+    if (link->connected && link->session == session) {
+        int socket = atomic_load(&link->socket);
+        cork(socket, 1);
+        (void)zoo_aset(link->handle, path, data, (int)strlen(data), -1, forget_answer, NULL);
+        cork(socket, 0);
+    }
+    (void)pthread_mutex_unlock(&link->mutex);
+}
+
+void snk_zk_touch(snk_zk_link *link)
+{
+    (void)pthread_mutex_lock(&link->mutex);
+    if (link->connected)
+        (void)zoo_aexists(link->handle, "/", 0, forget_answer, NULL);
+    (void)pthread_mutex_unlock(&link->mutex);
+}
+
 static bool await_landing(snk_zk_flight *flight, int64_t until_ns)
 {
     const snk_futex_word word = { .word = &flight->landed, .expected = 0 };
@@ -89,6 +117,7 @@ static void drive_on_link_locked(snk_zk_link *link, const snk_zk_trip *trip, con
 static void depart_locked(snk_zk_link *link, const snk_zk_trip *trip, snk_zk_back *back)
 {
     back->session = link->session;
+    back->connection = link->connects;
     send_locked(link, trip, back->flight);
     if (is_on_link(link))
         drive_on_link_locked(link, trip, back->flight);

@@ -130,19 +130,15 @@ snk_zk_outcome snk_zk_make_folder(snk_zk_store *store, const char *folder, int64
 
 static bool is_watching(void *context, snk_zk_claim *claim)
 {
-    const char *path = context;
-    bool is_its_own = claim->watched != NULL && strcmp(claim->watched, path) == 0;
-    bool is_other = claim->watched_too != NULL && strcmp(claim->watched_too, path) == 0;
+    const snk_zk_fired *fired = context;
+    bool is_its_own = claim->watched != NULL && strcmp(claim->watched, fired->path) == 0;
+    bool is_other = claim->watched_too != NULL && strcmp(claim->watched_too, fired->path) == 0;
     if (claim->held || !(is_its_own || is_other))
         return false;
-    if (claim->is_next) {
-        /* It has the lock, as an offer: whoever waits with it must say so soon. */
-        int64_t lease_ns = claim->note.lease_ms * SNK_NS_PER_MS;
-        int64_t until_ns = snk_now_ns() + (lease_ns < SNK_OFFER_NS ? lease_ns : SNK_OFFER_NS);
-        claim->is_let_in = true;
-        if (until_ns < claim->expires_at_ns)
-            claim->expires_at_ns = until_ns;
-    }
+    claim->gone_on = fired->has_gone ? fired->connection : 0;
+    /* After a reconnect nothing is told but that it has gone, not what stood in its place before it went. */
+    if (claim->is_next && fired->has_gone && (claim->next_on == 0 || claim->next_on == fired->connection))
+        snk_zk_claim_let_in_locked(claim);
     /* A watch fires once. */
     free(claim->watched);
     free(claim->watched_too);
@@ -159,54 +155,58 @@ static void tell(snk_zk_store *store, snk_zk_claim *claims[], size_t count)
     }
 }
 
-/*
- * Whether the claim has the lock now, as an offer. The one before it has gone; who became a reader without a gap would
- * stand in its place, so the list is asked for once more. That nobody stands before it stays true as long as its node is
- * there, whatever the server that says so has missed; and the node is there for longer than an offer lives after the
- * write by which the claim was entered or renewed, from which the client counts.
- */
-static bool is_granted(snk_zk_store *store, const snk_zk_claim *claim, snk_grant *grant_out)
+/* Whether the list shows that the claim stands first; asked for those that did not know who else was before them. */
+static bool stands_first(snk_zk_store *store, snk_zk_claim *claim)
 {
     snk_zk_standing standing = { .is_let_in = false };
-    if (!claim->is_let_in || claim->grip.mode != SNK_MODE_EXCLUSIVE)
-        return false;
     snk_zk_trip trip = { .until_ns = snk_time_add(snk_now_ns(), GRANT_NS), .session = claim->session };
     (void)snk_zk_ask(&trip, SNK_ZK_LIST, claim->folder);
     snk_zk_back back;
     bool is_first = snk_zk_travel(store->link, &trip, &back) == SNK_ZK_ANSWERED && back.replies[0].rc == ZOK &&
                     snk_zk_stand_in(claim, &back.replies[0], &standing) && standing.is_let_in;
     snk_zk_trip_end(&back);
+    (void)pthread_mutex_lock(&store->table.mutex);
+    if (is_first)
+        snk_zk_claim_let_in_locked(claim);
+    (void)pthread_mutex_unlock(&store->table.mutex);
+    return is_first;
+}
+
+/*
+ * Whether the claim has the lock now, as an offer. That nobody stands before it stays true as long as its node is there,
+ * whatever the server that says so has missed; and the node is there for longer than an offer lives after the write by
+ * which the claim was entered or renewed, from which the client counts.
+ */
+static bool is_granted(snk_zk_store *store, snk_zk_claim *claim, bool has_gone, snk_grant *grant_out)
+{
+    (void)pthread_mutex_lock(&store->table.mutex);
+    bool is_let_in = claim->is_let_in;
+    (void)pthread_mutex_unlock(&store->table.mutex);
     *grant_out = (snk_grant){
         .claim = claim->id,
         .token_first = (uint64_t)claim->czxid,
         .token_last = (uint64_t)claim->czxid,
         .run = claim->session,
     };
-    return is_first;
+    return has_gone && claim->grip.mode == SNK_MODE_EXCLUSIVE && (is_let_in || stands_first(store, claim));
 }
 
-static void tell_grants(snk_zk_store *store, snk_zk_claim *claims[], size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        snk_grant grant;
-        bool granted = is_granted(store, claims[i], &grant);
-        snk_bell_ring_grant(&store->bell, claims[i]->name, &claims[i]->id, granted ? &grant : NULL);
-        snk_zk_claim_unref(claims[i]);
-    }
-}
-
-static void on_watched(void *context, const char *path)
+static void on_watched(void *context, const snk_zk_fired *fired)
 {
     snk_zk_store *store = context;
-    snk_zk_path copy;
+    snk_zk_fired copy = *fired;
     snk_zk_claim *claims[NEWS_BATCH];
     size_t count = NEWS_BATCH;
-    (void)snk_copy_text(copy, sizeof copy, path);
     while (count == NEWS_BATCH) {
-        count = snk_zk_table_choose(&store->table, is_watching, copy, false, claims, NEWS_BATCH);
+        count = snk_zk_table_choose(&store->table, is_watching, &copy, false, claims, NEWS_BATCH);
+        for (size_t i = 0; i < count; i++) {
+            snk_grant grant;
+            bool granted = is_granted(store, claims[i], fired->has_gone, &grant);
+            snk_bell_ring_grant(&store->bell, claims[i]->name, &claims[i]->id, granted ? &grant : NULL);
+            snk_zk_claim_unref(claims[i]);
+        }
         if (count > 0)
-            snk_zk_janitor_expect(store, snk_now_ns());
-        tell_grants(store, claims, count);
+            snk_zk_janitor_expect(store, snk_now_ns() + SNK_OFFER_NS);
     }
 }
 

@@ -52,6 +52,7 @@ if not known or tonumber(since) > now_ms then
     redis.call('SET', marker, longest .. ' ' .. since, 'PX', 31536000000)
 end
 local mended_ttl, mended_owner = 0, 0
+local call = redis.call
 --@include ../../../redis/scripts/lib/hash_holder
 local found = holder(tonumber(lease))
 if found and found.alien then

@@ -5,25 +5,20 @@
 --@include keys
 local wanted, reason, history, channel, message, announce = unpack(ARGV, 1, 6)
 --@include time
---@include layout
---@include note
-read_clock()
-local holding, first, last, owner, since, pid, host = peek()
+--@include layout_peek
+local object = 'lock'
+--@include grant
+--@include queue
 if holding == 'crowd' then
-    --@include grant
-    --@include queue
-    --@include layout_holder
-    local object = 'lock'
-    --@include layout_crowd
     gather(DAY_MS)
     local result = 4
-    for _, claim in ipairs(redis.call('ZRANGE', holders, '0', '-1')) do
-        local _, _, token = string.match(redis.call('HGET', holders_info, claim) or '', HOLDER)
+    for _, claim in ipairs(call('ZRANGE', holders, '0', '-1')) do
+        local _, _, token = string.match(call('HGET', holders_info, claim) or '', HOLDER)
         if token == wanted then
             local _, _, whose = finish(claim, 'broken', false, reason)
             result = 5
             if channel ~= '' then
-                redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+                call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
             end
         end
     end
@@ -31,15 +26,14 @@ if holding == 'crowd' then
     return { result }
 end
 if not holding or first ~= wanted then
-    insist_on_master()
+    --@include insist_on_master
     return { 4 }
 end
-redis.call('DEL', lock)
-note('broken', first, owner, since, pid, host, reason)
+call('DEL', lock)
+local kind, why = 'broken', reason
+--@include note
 if channel ~= '' then
-    redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
+    call(announce, channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
 end
---@include grant
---@include queue
 serve(nil, nil, tonumber(last))
 return { 5 }

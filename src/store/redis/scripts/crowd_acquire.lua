@@ -7,20 +7,16 @@
 local claim, lease, mode, units, wants_queue, beside, object, fair, history = unpack(ARGV, 1, 9)
 local owner, pid, host, why = unpack(ARGV, 10, 13)
 --@include time
---@include layout
 --@include grant
 --@include queue
---@include layout_holder
---@include layout_crowd
-read_clock()
 
 local waits, stands = false, false
 -- The usual case in one look: nobody holds it, nobody waits, nobody given up.
-if redis.call('EXISTS', lock, queue, gone, holders, holders_info) == 0 then
+if call('EXISTS', lock, queue, gone, holders, holders_info) == 0 then
     crowd = nobody(true)
 else
-    if redis.call('ZSCORE', gone, claim) then
-        insist_on_master()
+    if call('ZSCORE', gone, claim) then
+        --@include insist_on_master
         return { 4 }
     end
     if not gather(lease) then
@@ -28,7 +24,7 @@ else
     end
     waits = settle(nil, nil)
     -- A hold that it stands beside lets it pass those who wait for that very hold to end.
-    stands = beside ~= '' and (crowd.alone == beside or (crowd.there and redis.call('ZSCORE', holders, beside)))
+    stands = beside ~= '' and (crowd.alone == beside or (crowd.there and call('ZSCORE', holders, beside)))
 end
 if (stands or not waits) and allows(mode, units, stands and 1 or 0) then
     local first, _, given = hold(claim, mode, units, lease, fair, owner, pid, now_ms_text, host, why)
@@ -36,9 +32,10 @@ if (stands or not waits) and allows(mode, units, stands and 1 or 0) then
 end
 local ttl = first_end(lease)
 if wants_queue == '0' then
-    insist_on_master()
+    --@include insist_on_master
     return { 3, ttl, 0, 0, mended_ttl, mended_owner, mended_queue }
 end
-local tokens, wake, lonely = units, mode, false
+local tokens, wake = units, mode
+local newest = call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
 --@include join
 return { 2, ttl, place, crowd.foreign, mended_ttl, mended_owner, mended_queue }

@@ -5,12 +5,8 @@
 --@include keys
 local claim, lease, tombstone, history, channel, message, kind, object, used_up, announce = unpack(ARGV, 1, 10)
 --@include time
---@include layout
 --@include grant
 --@include queue
---@include layout_holder
---@include layout_crowd
-read_clock()
 go_on_without_memory()
 
 local result = 4
@@ -19,14 +15,14 @@ local ended, mode, whose = finish(claim, kind, used_up == '1')
 if ended then
     result = 5
     if channel ~= '' and mode ~= 'take' then
-        redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+        call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
     end
-elseif redis.call('ZSCORE', queue_until, claim) then
+elseif call('ZSCORE', queue_until, claim) then
     result = 5
     leave(claim)
 else
     -- Access rules may have stopped its acquire when half a waiter was written.
-    redis.call('HDEL', queue_info, claim)
+    call('HDEL', queue_info, claim)
 end
 settle(nil, nil)
 if tombstone ~= '0' then

@@ -4,12 +4,8 @@
 --@include keys
 local claim, lease, history, object = unpack(ARGV, 1, 4)
 --@include time
---@include layout
 --@include grant
 --@include queue
---@include layout_holder
---@include layout_crowd
-read_clock()
 go_on_without_memory()
 if not gather(lease) then
     return redis.error_reply(NO_LOCK)

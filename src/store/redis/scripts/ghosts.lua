@@ -2,12 +2,11 @@
 -- ARGV: client uuid
 --@include keys
 local client = ARGV[1] .. ':'
---@include layout
-insist_on_master()
+--@include insist_on_master
 local found = {}
-local holding, _, _, owner = peek()
+--@include layout_peek
 if holding == 'crowd' then
-    local entries = redis.call('HGETALL', string.sub(queue, 1, -6) .. 'holders:info')
+    local entries = call('HGETALL', string.sub(queue, 1, -6) .. 'holders:info')
     for i = 1, #entries, 2 do
         local one = string.match(entries[i + 1], '^%a+ %d+ %d+ %d+ [01] (%S+) ')
         if one and string.sub(one, 1, #client) == client then
@@ -17,8 +16,8 @@ if holding == 'crowd' then
 elseif holding and string.sub(owner, 1, #client) == client then
     found[1] = holding
 end
-for _, claim in ipairs(redis.call('ZRANGE', queue, 0, 999)) do
-    local waiter = string.match(redis.call('HGET', queue_info, claim) or '', '^%d+ %d+ [01] %a+ (%S+) ')
+for _, claim in ipairs(call('ZRANGE', queue, 0, 999)) do
+    local waiter = string.match(call('HGET', queue_info, claim) or '', '^%d+ %d+ [01] %a+ (%S+) ')
     if waiter and string.sub(waiter, 1, #client) == client then
         found[#found + 1] = claim
     end

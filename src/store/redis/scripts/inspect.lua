@@ -4,16 +4,15 @@
 -- for each of several holders its end and its entry; what is left of the count, or -1.
 --@include keys
 --@include time
-read_clock()
 --@include layout_show
 local waiters = {}
-for _, claim in ipairs(redis.call('ZRANGE', queue, 0, 999)) do
-    local ends = redis.call('ZSCORE', queue_until, claim)
-    local entry = redis.call('HGET', queue_info, claim)
+for _, claim in ipairs(call('ZRANGE', queue, 0, 999)) do
+    local ends = call('ZSCORE', queue_until, claim)
+    local entry = call('HGET', queue_info, claim)
     if ends and entry and tonumber(ends) > now_ms then
         waiters[#waiters + 1] = ends
         waiters[#waiters + 1] = entry
     end
 end
-return { now_ms, redis.call('PTTL', lock), shown, redis.call('GET', token) or '', waiters,
-    redis.call('LRANGE', log, -32, -1), together, counted }
+return { now_ms, call('PTTL', lock), shown, call('GET', token) or '', waiters,
+    call('LRANGE', log, -32, -1), together, counted }

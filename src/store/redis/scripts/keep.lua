@@ -9,11 +9,11 @@ local holding, first, last = glance()
 if holding ~= claim then
     return { 0 }
 end
-local ttl = redis.call('PTTL', lock)
+local ttl = call('PTTL', lock)
 -- Less than any lease: a look, which must not end what has no time limit.
 if ttl < 0 and lease < 100 then
     lease = 30000
 end
 -- A renewal never shortens; on a replica it must not seem to be one.
-redis.call('PEXPIRE', lock, math.max(lease, ttl))
+call('PEXPIRE', lock, math.max(lease, ttl))
 return { 1, tonumber(first), tonumber(last) }

@@ -5,58 +5,62 @@
 --@include keys
 local claim, tombstone, history, channel, message, kind, announce = unpack(ARGV, 1, 7)
 --@include time
---@include layout
---@include note
-read_clock()
 
 local result = 4
-local holding, first, last, owner, since, pid, host, why = peek()
-local heads = redis.call('ZRANGE', queue, '0', '1')
+--@include layout_peek
+local heads = call('ZRANGE', queue, '0', '1')
+-- What serve needs if the lock is to be handed on: how many were passed over, and the highest token so far.
+local is_free, passed, before = false, 0, nil
 if holding == claim then
-    result = 5
-    redis.call('DEL', lock)
-    note(kind, first, owner, since, pid, host, why)
+    result, is_free, before = 5, heads[1], tonumber(last)
+    call('DEL', lock)
+    --@include note
     if channel ~= '' then
-        redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
+        call(announce, channel, message .. now_ms_text .. ',"holder":"' .. owner .. '"}')
     end
 end
-if holding == 'crowd' then
-    --@include grant
-    --@include queue
-    --@include layout_holder
-    local object = 'lock'
-    --@include layout_crowd
-    go_on_without_memory()
-    gather(DAY_MS)
-    local ended, _, whose = finish(claim, kind, false)
-    result = ended and 5 or 4
-    if ended and channel ~= '' then
-        redis.call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
-    elseif redis.call('ZSCORE', queue_until, claim) then
-        result = 5
-        leave(claim)
+if is_free then
+    -- The usual case: the first one wants the lock alone, and hears of it.
+    local claim, alone = heads[1], not heads[2]
+    --@include waiter
+    if counts and wake == 'grant' then
+        --@include offer
+        is_free, passed, before = not is_heard, 1, last
     end
-    settle(nil, nil)
-elseif heads[1] then
+end
+if is_free or (heads[1] and result == 4) or holding == 'crowd' then
+    local object = 'lock'
     --@include grant
     --@include queue
-    if result == 5 then
-        serve(nil, nil, tonumber(last), heads)
+    if holding == 'crowd' then
+        go_on_without_memory()
+        gather(DAY_MS)
+        local ended, _, whose = finish(claim, kind, false)
+        result = ended and 5 or 4
+        if ended and channel ~= '' then
+            call(announce, channel, message .. now_ms_text .. ',"holder":"' .. whose .. '"}')
+        elseif call('ZSCORE', queue_until, claim) then
+            result = 5
+            leave(claim)
+        end
+        settle(nil, nil)
+    elseif is_free then
+        serve(nil, nil, before, passed)
     else
         trim()
-        if redis.call('ZSCORE', queue_until, claim) then
+        if call('ZSCORE', queue_until, claim) then
             result = 5
             leave(claim)
         end
         -- One that leaves may have been told that the lock is free: then the next one must be.
-        if redis.call('EXISTS', lock) == 0 then
+        if call('EXISTS', lock) == 0 then
             serve(nil, nil)
         end
     end
 end
 if result == 4 then
     -- Access rules may have stopped its acquire when half a waiter was written.
-    redis.call('HDEL', queue_info, claim)
+    call('HDEL', queue_info, claim)
 end
 if tombstone ~= '0' then
     --@include bury

@@ -3,44 +3,40 @@
 -- Answers {1, first, last} held, with at least the full lease; {2, ttl, place, foreign, mended…} queued; {4} unknown.
 --@include keys
 local claim, lease, history, levels = unpack(ARGV, 1, 4)
---@include layout
 -- Less than any lease: this is a look, which prolongs nothing, and must not end what has no time limit.
 local is_look = tonumber(lease) < 100
-local holding, first, last, owner = peek()
+--@include layout_peek
 if holding == claim then
     -- A renewal never shortens.
-    local ttl = redis.call('PTTL', lock)
+    local ttl = call('PTTL', lock)
     if ttl <= tonumber(lease) and not (is_look and ttl < 0) then
-        redis.call('PEXPIRE', lock, lease)
+        call('PEXPIRE', lock, lease)
     else
-        insist_on_master()
+        --@include insist_on_master
     end
     -- After that: a server whose memory is full would refuse it as the first write of the script.
     if levels ~= '0' then
-        count(owner, levels)
+        --@include layout_count
     end
     return { 1, tonumber(first), tonumber(last) }
 end
 
 --@include time
+local object = 'lock'
 --@include grant
 --@include queue
---@include layout_holder
-read_clock()
 if holding == 'crowd' then
-    local object = 'lock'
-    --@include layout_crowd
     go_on_without_memory()
     gather(lease)
     return renew(claim, lease)
 end
 trim()
-local queued = redis.call('ZSCORE', queue_until, claim)
+local queued = call('ZSCORE', queue_until, claim)
 local mending = is_look and '30000' or lease
 local found = holder(mending)
 if not found and not serve(queued and claim, lease) and queued then
     -- Nobody before it listens, however many they are.
-    local tokens, fair, owner, pid, host, why = string.match(redis.call('HGET', queue_info, claim) or '',
+    local tokens, fair, owner, pid, host, why = string.match(call('HGET', queue_info, claim) or '',
         '^%d+ (%d+) ([01]) %a+ (%S+) (%d+) %d+ (%S+) (.*)$')
     leave(claim)
     if tokens then
@@ -55,8 +51,8 @@ end
 if found and found.claim == claim then
     return { 1, tonumber(found.first), tonumber(found.last), 0, mended_ttl, mended_owner, mended_queue }
 end
-insist_on_master()
-local place = queued and redis.call('ZRANK', queue, claim)
+--@include insist_on_master
+local place = queued and call('ZRANK', queue, claim)
 if not place then
     return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }
 end

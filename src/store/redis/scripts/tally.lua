@@ -4,14 +4,10 @@
 --@include keys
 local verb, value, id, object, history = unpack(ARGV, 1, 5)
 --@include time
---@include layout
 --@include grant
 --@include queue
---@include layout_holder
---@include layout_crowd
 local TOMBSTONE_MS = '600000'
-read_clock()
-local is_quiet = redis.call('EXISTS', lock, queue) == 0
+local is_quiet = call('EXISTS', lock, queue) == 0
 if is_quiet then
     crowd = nobody(false)
 else
@@ -28,8 +24,8 @@ elseif verb == 'set_if_zero' then
 elseif verb == 'add' then
     wanted = math.max(before, 0) + value
 elseif verb == 'signal' then
-    wanted = math.min(tonumber(value), redis.call('ZCARD', queue))
-elseif verb == 'down' and before > 0 and not redis.call('ZSCORE', gone, id) then
+    wanted = math.min(tonumber(value), call('ZCARD', queue))
+elseif verb == 'down' and before > 0 and not call('ZSCORE', gone, id) then
     wanted = before - 1
     --@include bury
     bury(id, TOMBSTONE_MS)
@@ -44,7 +40,7 @@ if done then
     settle(nil, nil)
     now_left = left()
 else
-    insist_on_master()
-    redis.call('PEXPIRE', count_key, KEPT_MS)
+    --@include insist_on_master
+    call('PEXPIRE', count_key, KEPT_MS)
 end
 return { 5, now_left, crowd.used, done and 1 or 0, mended_ttl, mended_owner, mended_queue }

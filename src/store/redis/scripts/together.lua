@@ -5,9 +5,7 @@
 --@include keys
 local history, owner, pid, host = unpack(ARGV, 1, 4)
 --@include time
---@include layout
 --@include grant
-read_clock()
 
 local keys, looked = {}, {}
 for i = 1, #KEYS, 7 do
@@ -15,12 +13,12 @@ for i = 1, #KEYS, 7 do
     looked[#looked + 1], looked[#looked + 2], looked[#looked + 3] = KEYS[i], KEYS[i + 4], KEYS[i + 2]
 end
 -- The usual case in one look: no lock, no queue, nobody given up.
-if redis.call('EXISTS', unpack(looked)) > 0 then
+if call('EXISTS', unpack(looked)) > 0 then
     for place, i in ipairs(keys) do
-        if redis.call('PTTL', KEYS[i]) > 0 then
+        if call('PTTL', KEYS[i]) > 0 then
             return { 3 }
         end
-        if redis.call('EXISTS', KEYS[i], KEYS[i + 4]) > 0 or redis.call('ZSCORE', KEYS[i + 2], ARGV[5 * place]) then
+        if call('EXISTS', KEYS[i], KEYS[i + 4]) > 0 or call('ZSCORE', KEYS[i + 2], ARGV[5 * place]) then
             return { 6 }
         end
     end
@@ -34,7 +32,7 @@ for place, i in ipairs(keys) do
     local done, first, last = pcall(grant, claim, owner, tokens, lease, pid, host, why, fair)
     if not done then
         for earlier = 1, place - 1 do
-            redis.call('DEL', KEYS[keys[earlier]])
+            call('DEL', KEYS[keys[earlier]])
         end
         return { 6 }
     end

@@ -6,9 +6,9 @@
 local expected = ARGV[1]
 local KEPT_MS = '2592000000'
 local key = string.sub(queue, 1, -6) .. 'version'
-local version = redis.call('GET', key) or '0'
+local version = call('GET', key) or '0'
 if expected == '' or expected ~= version then
-    insist_on_master()
+    --@include insist_on_master
 end
 if expected == '' then
     return { 5, tonumber(version) }
@@ -17,7 +17,6 @@ if expected ~= version then
     return { 4, tonumber(version) }
 end
 --@include time
-read_clock()
 local raised = math.max(version + 1, now_us)
-redis.call('SET', key, string.format('%d', raised), 'PX', KEPT_MS)
+call('SET', key, string.format('%d', raised), 'PX', KEPT_MS)
 return { 5, raised }

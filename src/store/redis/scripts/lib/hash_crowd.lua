@@ -20,15 +20,15 @@ local crowd = nobody(false)
 -- A server whose memory is full refuses the first write of a script if it could take more, and none after it. What is held
 -- must be kept and given back all the same, so that begins with a write which changes nothing.
 local function go_on_without_memory()
-    redis.call('ZREM', queue, '')
+    call('ZREM', queue, '')
 end
 
 -- A latch or a condition without a count is one with 0; a semaphore is not.
 local function write_count(value)
     if value == 0 and object ~= 'lock' then
-        redis.call('DEL', count_key)
+        call('DEL', count_key)
     else
-        redis.call('SET', count_key, string.format('%d', value), 'PX', KEPT_MS)
+        call('SET', count_key, string.format('%d', value), 'PX', KEPT_MS)
     end
 end
 
@@ -45,7 +45,7 @@ local function count_in(mode, units, sign)
 end
 
 local function write_crowd(...)
-    redis.call('HSET', lock, '~claim', 'crowd', '~holders', crowd.n, '~shared', crowd.shared, '~permits', crowd.permits,
+    call('HSET', lock, '~claim', 'crowd', '~holders', crowd.n, '~shared', crowd.shared, '~permits', crowd.permits,
         '~used', crowd.used, '~taken', crowd.taken, ...)
 end
 
@@ -53,30 +53,31 @@ end
 local function set_limit(ends)
     local text = string.format('%d', ends)
     crowd.ends = ends
-    redis.call('PEXPIREAT', lock, text)
-    redis.call('PEXPIREAT', holders, text)
-    redis.call('PEXPIREAT', holders_info, text)
+    call('PEXPIREAT', lock, text)
+    call('PEXPIREAT', holders, text)
+    call('PEXPIREAT', holders_info, text)
 end
 
 local adopt
+--@include peek
 
 -- Makes a claim one of the holders.
 local function add(claim, mode, units, first_text, last_text, ends, fair, owner, pid, since, host, why)
     if not crowd.there and not crowd.clean then
         -- Somebody's data in the place of ours is refused by a look at it, before anything is written.
-        redis.call('ZCARD', holders)
-        redis.call('HGET', holders_info, '')
-        redis.call('DEL', holders, holders_info)
+        call('ZCARD', holders)
+        call('HGET', holders_info, '')
+        call('DEL', holders, holders_info)
     end
     if crowd.alone then
         adopt()
     end
     crowd.there = true
-    redis.call('ZADD', holders, string.format('%d', ends), claim)
-    redis.call('HSET', holders_info, claim, mode .. ' ' .. units .. ' ' .. first_text .. ' ' .. last_text .. ' ' .. fair ..
+    call('ZADD', holders, string.format('%d', ends), claim)
+    call('HSET', holders_info, claim, mode .. ' ' .. units .. ' ' .. first_text .. ' ' .. last_text .. ' ' .. fair ..
         ' ' .. owner .. ' ' .. pid .. ' ' .. since .. ' ' .. host .. ' ' .. why)
     count_in(mode, units, 1)
-    redis.call('HINCRBY', lock, owner, '1')
+    call('HINCRBY', lock, owner, '1')
     write_crowd('~owner', owner, '~token', first_text)
     if ends > crowd.ends then
         set_limit(ends)
@@ -86,9 +87,9 @@ end
 -- The one who holds it alone becomes one of several.
 adopt = function()
     local claim, first, last, owner, since, pid, host, why = peek()
-    local fair = redis.call('HGET', lock, '~fair')
-    local ends = now_ms + redis.call('PTTL', lock)
-    redis.call('HDEL', lock, owner, '~last', '~host', '~pid', '~why', '~fair', '~since')
+    local fair = call('HGET', lock, '~fair')
+    local ends = now_ms + call('PTTL', lock)
+    call('HDEL', lock, owner, '~last', '~host', '~pid', '~why', '~fair', '~since')
     crowd = nobody(true)
     add(claim, 'exclusive', '0', first, last, ends, fair, owner, pid, since, host, why)
 end
@@ -97,17 +98,17 @@ end
 local function remove(claim, mode, units, owner, used_up)
     count_in(mode, units, -1)
     if used_up and mode == 'take' then
-        write_count((redis.call('GET', count_key) or 0) - units)
+        write_count((call('GET', count_key) or 0) - units)
     end
     if crowd.n == 0 then
-        redis.call('DEL', lock, holders, holders_info)
+        call('DEL', lock, holders, holders_info)
         crowd = nobody(true)
         return
     end
-    redis.call('ZREM', holders, claim)
-    redis.call('HDEL', holders_info, claim)
-    if redis.call('HINCRBY', lock, owner, '-1') <= 0 then
-        redis.call('HDEL', lock, owner)
+    call('ZREM', holders, claim)
+    call('HDEL', holders_info, claim)
+    if call('HINCRBY', lock, owner, '-1') <= 0 then
+        call('HDEL', lock, owner)
     end
     write_crowd()
     crowd.shrunk = true
@@ -116,7 +117,7 @@ end
 -- The time limit again, after holds have ended: nobody waits for a lease that was given back.
 local function lower_limit()
     if crowd.shrunk and crowd.there then
-        local last = redis.call('ZREVRANGE', holders, '0', '0', 'WITHSCORES')
+        local last = call('ZREVRANGE', holders, '0', '0', 'WITHSCORES')
         if tonumber(last[2]) ~= crowd.ends then
             set_limit(tonumber(last[2]))
         end
@@ -137,17 +138,17 @@ local function note_end(kind, mode, first, owner, since, pid, host, why)
         return
     end
     if newest and string.find(newest, ' acquired ' .. first .. ' ', 1, true) then
-        redis.call('LSET', log, '-1', text)
+        call('LSET', log, '-1', text)
         return
     end
-    redis.call('RPUSH', log, text)
-    redis.call('LTRIM', log, '-32', '-1')
-    redis.call('PEXPIRE', log, DAY_MS)
+    call('RPUSH', log, text)
+    call('LTRIM', log, '-32', '-1')
+    call('PEXPIRE', log, DAY_MS)
 end
 
 -- Ends the hold of a claim in some way and says how. `reason` stands for its own why. False: it holds nothing.
 local function finish(claim, kind, used_up, reason)
-    local entry = crowd.there and redis.call('HGET', holders_info, claim)
+    local entry = crowd.there and call('HGET', holders_info, claim)
     if not entry then
         return false
     end
@@ -162,17 +163,17 @@ local function recount()
     local found = nobody(false)
     found.there, found.ends = true, crowd.ends
     crowd = found
-    for _, claim in ipairs(redis.call('ZRANGE', holders, '0', '-1')) do
-        local mode, units = string.match(redis.call('HGET', holders_info, claim) or '', HOLDER)
+    for _, claim in ipairs(call('ZRANGE', holders, '0', '-1')) do
+        local mode, units = string.match(call('HGET', holders_info, claim) or '', HOLDER)
         if mode then
             count_in(mode, units, 1)
         else
-            redis.call('ZREM', holders, claim)
+            call('ZREM', holders, claim)
         end
     end
     mended_owner = mended_owner + 1
     if crowd.n == 0 then
-        redis.call('DEL', lock, holders, holders_info)
+        call('DEL', lock, holders, holders_info)
         crowd = nobody(true)
     else
         write_crowd()
@@ -181,7 +182,7 @@ end
 
 -- Finds out who holds it, and ends what is over. False: the key is somebody's data. `lease` is for what has no limit.
 local function gather(lease)
-    local fields = redis.call('HMGET', lock, '~claim', '~holders', '~shared', '~permits', '~used', '~taken')
+    local fields = call('HMGET', lock, '~claim', '~holders', '~shared', '~permits', '~used', '~taken')
     crowd = nobody(false)
     if fields[1] ~= 'crowd' then
         local found = holder(lease)
@@ -190,14 +191,14 @@ local function gather(lease)
         end
         return not (found and found.alien)
     end
-    crowd.there, crowd.ends = true, now_ms + redis.call('PTTL', lock)
+    crowd.there, crowd.ends = true, now_ms + call('PTTL', lock)
     crowd.n, crowd.shared, crowd.permits = tonumber(fields[2]), tonumber(fields[3]), tonumber(fields[4])
     crowd.used, crowd.taken = tonumber(fields[5]), tonumber(fields[6])
-    if redis.call('ZCARD', holders) ~= crowd.n then
+    if call('ZCARD', holders) ~= crowd.n then
         recount()
     end
     if crowd.there then
-        for _, claim in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', now_ms_text, 'LIMIT', '0', '64')) do
+        for _, claim in ipairs(call('ZRANGEBYSCORE', holders, '-inf', now_ms_text, 'LIMIT', '0', '64')) do
             if not finish(claim, 'expired', false) then
                 recount()
             end
@@ -208,7 +209,7 @@ end
 
 -- What is left of the count; -1: a semaphore that never had one.
 local function left()
-    local count = redis.call('GET', count_key)
+    local count = call('GET', count_key)
     if not count then
         return object == 'lock' and -1 or 0
     end
@@ -228,21 +229,27 @@ local function allows(mode, units, beside)
     return left() == 0
 end
 
+local function next_token(pid, host, why, fair)
+    local before, tokens = nil, '1'
+    --@include draw
+    return first_text
+end
+
 -- Grants what nothing stands in the way of. Whoever shares gets the epoch, the last token that was given out; a token of a
 -- permit is higher than all before; what else is granted is never fenced by its token. Returns tokens and units.
 local function hold(claim, mode, units, life, fair, owner, pid, since, host, why)
     local first_text = now_us_text
-    local epoch = mode == 'shared' and string.match(redis.call('GET', token) or '', '^%d+$')
+    local epoch = mode == 'shared' and string.match(call('GET', token) or '', '^%d+$')
     if epoch then
         first_text = epoch
     elseif mode == 'shared' or mode == 'permit' then
-        first_text = select(3, draw(nil, '1', pid, host, why, fair))
+        first_text = next_token(pid, host, why, fair)
     end
     if mode == 'permit' then
         if units == '0' then
             units = string.format('%d', left() - crowd.used)
         end
-        redis.call('PEXPIRE', count_key, KEPT_MS)
+        call('PEXPIRE', count_key, KEPT_MS)
     end
     add(claim, mode, units, first_text, first_text, now_ms + life, fair, owner, pid, since, host, why)
     return tonumber(first_text), first_text, tonumber(units)
@@ -253,11 +260,11 @@ end
 local function offer(claim, mode, units, lease, lives, fair, owner, pid, since, host, why)
     local life = math.min(tonumber(lease), OFFER_MS)
     local _, first_text, given = hold(claim, mode, units, life, fair, owner, pid, since, host, why)
-    if redis.call(publish, channel_of(owner), claim .. ' ' .. first_text .. ' ' .. first_text) > 0 then
+    if call(publish, 'lock:wake:' .. string.match(owner, '^[^:]*') .. shard, claim .. ' ' .. first_text .. ' ' .. first_text) > 0 then
         return true
     end
     if mode == 'pass' or object == 'condition' then
-        redis.call('ZADD', holders, lives, claim)
+        call('ZADD', holders, lives, claim)
         if tonumber(lives) > crowd.ends then
             set_limit(tonumber(lives))
         end
@@ -272,22 +279,21 @@ end
 admit = function(asker, asker_lease, passed)
     while looks > 0 do
         looks = looks - 1
-        local heads = redis.call('ZRANGE', queue, passed, passed + 1)
+        local heads = call('ZRANGE', queue, passed, passed + 1)
         local claim, alone = heads[1], passed == 0 and not heads[2]
         if not claim then
             return false
         end
-        local lease, units, fair, wake, owner, pid, since, host, why = string.match(
-            redis.call('HGET', queue_info, claim) or '', '^(%d+) (%d+) ([01]) (%a+) (%S+) (%d+) (%d+) (%S+) (.*)$')
-        local lives = redis.call('ZSCORE', queue_until, claim)
-        if not lease or not lives or tonumber(lives) <= now_ms then
+        --@include waiter
+        local units = tokens
+        if not counts then
             mended_queue = mended_queue + ((lease and lives) and 0 or 1)
             leave(claim)
         elseif IS_ALONE[wake] then
             if crowd.n > 0 then
                 return true
             end
-            return serve(asker, asker_lease, nil, nil, passed)
+            return serve(asker, asker_lease, nil, passed)
         elseif not allows(wake, units, 0) then
             return true
         elseif claim == asker then
@@ -318,28 +324,28 @@ end
 -- When to look again at the latest: when the first lease ends that somebody holds it with.
 local function first_end(lease)
     if crowd.there then
-        return redis.call('ZRANGE', holders, '0', '0', 'WITHSCORES')[2] - now_ms
+        return call('ZRANGE', holders, '0', '0', 'WITHSCORES')[2] - now_ms
     end
-    local ttl = redis.call('PTTL', lock)
+    local ttl = call('PTTL', lock)
     return ttl > 0 and ttl or tonumber(lease)
 end
 
 -- The whole of a renewal, after gather; see renew.lua.
 local function renew(claim, lease)
-    local queued = redis.call('ZSCORE', queue_until, claim)
+    local queued = call('ZSCORE', queue_until, claim)
     settle(queued and claim, lease)
-    local entry = crowd.there and redis.call('HGET', holders_info, claim)
+    local entry = crowd.there and call('HGET', holders_info, claim)
     if entry then
         local ends = now_ms + lease
-        if ends > tonumber(redis.call('ZSCORE', holders, claim)) then
-            redis.call('ZADD', holders, string.format('%d', ends), claim)
+        if ends > tonumber(call('ZSCORE', holders, claim)) then
+            call('ZADD', holders, string.format('%d', ends), claim)
             if ends > crowd.ends then
                 set_limit(ends)
             end
         end
         local mode, units, first, last = string.match(entry, HOLDER)
         if mode == 'permit' then
-            redis.call('PEXPIRE', count_key, KEPT_MS)
+            call('PEXPIRE', count_key, KEPT_MS)
         end
         return { 1, tonumber(first), tonumber(last), tonumber(units), mended_ttl, mended_owner, mended_queue }
     end
@@ -347,11 +353,11 @@ local function renew(claim, lease)
     if holding == claim then
         return { 1, tonumber(first), tonumber(last), 0, mended_ttl, mended_owner, mended_queue }
     end
-    local place = queued and redis.call('ZRANK', queue, claim)
+    local place = queued and call('ZRANK', queue, claim)
     if not place then
         return { 4, 0, 0, 0, mended_ttl, mended_owner, mended_queue }
     end
     stay(claim, lease, queued)
-    redis.call('PEXPIRE', count_key, KEPT_MS)
+    call('PEXPIRE', count_key, KEPT_MS)
     return { 2, first_end(lease), place, crowd.foreign, mended_ttl, mended_owner, mended_queue }
 end

@@ -1,3 +1,3 @@
 local function glance()
-    return unpack(redis.call('HMGET', lock, '~claim', '~token', '~last'))
+    return unpack(call('HMGET', lock, '~claim', '~token', '~last'))
 end

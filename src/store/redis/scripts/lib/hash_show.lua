@@ -1,9 +1,9 @@
 --@include limits
-local is_crowd = redis.call('HGET', lock, '~claim') == 'crowd'
-if not is_crowd and redis.call('HLEN', lock) > FIELDS_MAX then
+local is_crowd = call('HGET', lock, '~claim') == 'crowd'
+if not is_crowd and call('HLEN', lock) > FIELDS_MAX then
     return redis.error_reply(NO_LOCK)
 end
-local shown = redis.call('HGETALL', lock)
+local shown = call('HGETALL', lock)
 for i = 1, #shown, 2 do
     local field, value = shown[i], shown[i + 1]
     local is_ours = string.sub(field, 1, 1) == '~'
@@ -13,15 +13,15 @@ for i = 1, #shown, 2 do
 end
 local together, base = {}, string.sub(queue, 1, -6)
 if is_crowd then
-    for _, claim in ipairs(redis.call('ZRANGEBYSCORE', base .. 'holders', '(' .. now_ms_text, '+inf', 'LIMIT', '0', '1000')) do
-        local entry = redis.call('HGET', base .. 'holders:info', claim)
+    for _, claim in ipairs(call('ZRANGEBYSCORE', base .. 'holders', '(' .. now_ms_text, '+inf', 'LIMIT', '0', '1000')) do
+        local entry = call('HGET', base .. 'holders:info', claim)
         if entry then
-            together[#together + 1] = redis.call('ZSCORE', base .. 'holders', claim)
+            together[#together + 1] = call('ZSCORE', base .. 'holders', claim)
             together[#together + 1] = entry
         end
     end
 end
-local counted = tonumber(redis.call('GET', base .. 'count') or -1)
+local counted = tonumber(call('GET', base .. 'count') or -1)
 if counted >= 0 then
-    counted = counted - (redis.call('HGET', lock, '~taken') or 0)
+    counted = counted - (call('HGET', lock, '~taken') or 0)
 end

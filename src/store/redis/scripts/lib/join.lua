@@ -1,17 +1,17 @@
--- Enters the claim into the queue, at its end.
--- Numbers that only need to rise among those who wait now.
-local newest = lonely and {} or redis.call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')
-if newest[1] then
-    trim()
+-- Enters the claim into the queue, at its end; `newest` is who is there now, with its number. Numbers only need to rise among
+-- those who wait.
+local is_new = not newest[1]
+if not is_new then
+    --@include trim
 end
 -- Two of the three were not read before. Somebody's data in their place leaves no half a waiter behind.
-redis.call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
+call('ZADD', queue_until, string.format('%d', now_ms + lease), claim)
 local refused = redis.pcall('HSET', queue_info, claim, lease .. ' ' .. tokens .. ' ' .. fair .. ' ' .. wake .. ' ' ..
     owner .. ' ' .. pid .. ' ' .. now_ms_text .. ' ' .. host .. ' ' .. why)
 if type(refused) == 'table' then
-    redis.call('ZREM', queue_until, claim)
+    call('ZREM', queue_until, claim)
     return refused
 end
-redis.call('ZADD', queue, newest[2] and string.format('%d', newest[2] + 1) or '1', claim)
-keep_queue(lease, not newest[1])
-local place = newest[1] and redis.call('ZCARD', queue) - 1 or 0
+call('ZADD', queue, is_new and '1' or string.format('%d', newest[2] + 1), claim)
+--@include keep_queue
+local place = is_new and 0 or call('ZCARD', queue) - 1

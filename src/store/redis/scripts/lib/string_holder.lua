@@ -1,24 +1,18 @@
 --@include limits
--- A hold of ours that needs no mending: for how long it lasts yet, or nil.
-local function sound_ttl()
-    local value = redis.call('GET', lock)
-    local ttl = value and parse(value) and redis.call('PTTL', lock)
-    return ttl and ttl > 0 and ttl
-end
-
+--@include peek
 -- Who holds the lock, nil when nobody does. Mends what is wrong with it on the way: `lease` is what a lock without
 -- time limit gets. A text without time limit that is no owner is somebody's data: `alien`, never touched.
 local function holder(lease)
-    local value = redis.call('GET', lock)
+    local value = call('GET', lock)
     if not value then
         return nil
     end
     if value == '' then
-        redis.call('DEL', lock)
+        call('DEL', lock)
         mended_owner = mended_owner + 1
         return nil
     end
-    local found = { ttl = redis.call('PTTL', lock) }
+    local found = { ttl = call('PTTL', lock) }
     found.claim, found.first, found.last, found.owner = peek()
     if not found.claim then
         found.owner = value
@@ -27,7 +21,7 @@ local function holder(lease)
         if not string.match(value, '^%S+:%d+$') and not found.claim then
             return { alien = true }
         end
-        redis.call('PEXPIRE', lock, lease)
+        call('PEXPIRE', lock, lease)
         found.ttl = tonumber(lease)
         mended_ttl = mended_ttl + 1
     end

@@ -1,3 +1,3 @@
 local function glance()
-    return string.sub(redis.call('GET', lock) or '', -32), 0, 0
+    return string.sub(call('GET', lock) or '', -32), 0, 0
 end

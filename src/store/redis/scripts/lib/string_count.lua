@@ -1,0 +1,1 @@
+-- There is no place for how often the holder has the lock.
