@@ -160,17 +160,35 @@ static void on_verdict(qs_world *world, qs_operation *operation, snk_verdict ver
     }
 }
 
-/* It comes out after the verdict that a node will never answer: then it may vote at any time. */
-static void late_silence(qs_world *world, const qs_operation *operation, uint32_t node)
+/* It comes out after the end that a node has a vote of it, or may yet. */
+static void late_vote(qs_world *world, const qs_operation *operation, uint32_t node, bool unanswered)
 {
     qs_claim *claim = qs_find_claim(world, &operation->send.claim);
-    if (!operation->answered)
-        return; /* it is taken back with the rest, if so */
     bool held = claim->state == QS_CLAIM_HELD && claim->held_by == operation->attempt;
     if (held)
-        claim->unanswered |= UINT32_C(1) << node;
+        claim->unanswered |= (uint32_t)unanswered << node;
     else
-        undo(world, operation, node, true);
+        undo(world, operation, node, unanswered);
+}
+
+static void answer_late(qs_world *world, const qs_operation *operation, const qs_request *request, snk_vote_kind kind)
+{
+    if (!operation->answered)
+        return; /* it is taken back with the rest, if so */
+    switch (snk_ballot_afterword(kind, request->sent_again)) {
+    case SNK_AFTER_NOTHING:
+        break;
+    case SNK_AFTER_ADOPT:
+        qs_adopt(world, operation, qs_find_claim(world, &operation->send.claim), UINT32_C(1) << request->node);
+        break;
+    case SNK_AFTER_VOTED:
+        qs_saw(world, QS_PROBE_OVERTAKEN);
+        late_vote(world, operation, request->node, false);
+        break;
+    case SNK_AFTER_UNKNOWN:
+        late_vote(world, operation, request->node, true);
+        break;
+    }
 }
 
 static snk_vote read_vote(qs_world *world, const qs_request *request, snk_node_says outcome)
@@ -202,8 +220,6 @@ void qs_settle_vote(qs_world *world, qs_operation *operation, const qs_request *
                                             qs_local(world, qs_process_of(world, operation)));
     if (was_open && verdict != SNK_VERDICT_OPEN)
         on_verdict(world, operation, verdict);
-    else if (vote.kind == SNK_VOTE_LOW && operation->answered)
-        qs_adopt(world, operation, qs_find_claim(world, &operation->send.claim), UINT32_C(1) << request->node);
-    else if (vote.kind == SNK_VOTE_SILENT)
-        late_silence(world, operation, request->node);
+    else
+        answer_late(world, operation, request, vote.kind);
 }

@@ -20,6 +20,8 @@ static const sim_bug_entry bugs[] = {
     { 118, "S6", "node: votes for a token that is not above its last" },
     { 119, "S6", "node: votes for a token that is not above its clock" },
     { 121, "S9", "node: one that was emptied votes at once" },
+    { 122, "S4", "a vote that came behind its own release stays" },
+    { 123, "S4", "a release that a node answered with an error is not repeated" },
 };
 
 int main(int argc, char **argv)

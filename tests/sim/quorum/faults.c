@@ -58,6 +58,8 @@ static void draw_faults(sim_random *random, qs_plan *plan, int64_t young_ns)
     plan->every_ns[QS_FAULT_NODE_EMPTY] = draw_every(random, 500, young_ns / 8, young_ns * 4);
     plan->every_ns[QS_FAULT_NODE_STALE] = draw_every(random, 300, young_ns / 8, young_ns * 4);
     plan->every_ns[QS_FAULT_FLUSH] = draw_every(random, 250, young_ns / 8, young_ns * 4);
+    plan->every_ns[QS_FAULT_FORGET] = draw_every(random, 400, lease_ns / 16, lease_ns * 4);
+    plan->every_ns[QS_FAULT_REFUSE] = draw_every(random, 400, lease_ns / 4, lease_ns * 4);
     plan->every_ns[QS_FAULT_BREAK] = draw_every(random, 150, lease_ns / 2, lease_ns * 4);
     plan->every_ns[QS_FAULT_SAVE] = draw_every(random, 800, lease_ns / 8, lease_ns * 4);
 }
@@ -250,6 +252,15 @@ void qs_on_fault(qs_world *world, const sim_event *event)
     case QS_FAULT_FLUSH:
         flush_node(world, node);
         break;
+    case QS_FAULT_FORGET:
+        qs_record(world, "forget scripts", 0, node, 0);
+        qs_node_forget_scripts(&world->nodes[node], sim_random_below(&world->faults, 16));
+        break;
+    case QS_FAULT_REFUSE:
+        world->nodes[node].refuses_until_ns =
+            world->now_ns + sim_random_octaves(&world->faults, SNK_NS_PER_MS, world->plan.lease_ns * 2);
+        qs_record(world, "refuse", 0, node, (uint64_t)world->nodes[node].refuses_until_ns);
+        break;
     case QS_FAULT_BREAK:
         break_lock(world);
         break;
@@ -268,6 +279,7 @@ void qs_heal(qs_world *world)
     world->phase = QS_PHASE_HEALED;
     for (uint32_t i = 0; i < world->quorum.nodes; i++) {
         world->nodes[i].down_until_ns = 0;
+        world->nodes[i].refuses_until_ns = 0;
         for (uint32_t j = 0; j < world->plan.process_count; j++)
             world->processes[j].links[i].cut_until_ns = 0;
     }

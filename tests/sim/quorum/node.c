@@ -16,6 +16,8 @@ void qs_node_init(qs_node *node, const snk_quorum *quorum, int64_t now_ns)
     node->started_at_ns = now_ns - 4 * quorum->lease_max_ns - 4 * SNK_QUORUM_YOUNG_NS;
     node->down_until_ns = 0;
     node->paused_until_ns = 0;
+    node->refuses_until_ns = 0;
+    node->scripts = UINT32_MAX;
     node->forgot_at_ns = -1;
     node->memory = (qs_memory){ .marked = true, .marked_at_ns = node->started_at_ns };
     node->saved = node->memory;
@@ -34,6 +36,7 @@ void qs_node_save(qs_node *node)
 void qs_node_restart(qs_node *node, bool empty, int64_t now_ns)
 {
     node->run++;
+    node->scripts = 0;
     node->started_at_ns = now_ns;
     if (empty)
         node->saved = (qs_memory){ .taken = false };
@@ -43,6 +46,11 @@ void qs_node_restart(qs_node *node, bool empty, int64_t now_ns)
 void qs_node_flush(qs_node *node)
 {
     node->memory = (qs_memory){ .taken = false };
+}
+
+void qs_node_forget_scripts(qs_node *node, uint32_t scripts)
+{
+    node->scripts &= ~scripts;
 }
 
 /* ---- Tombstones ---- */

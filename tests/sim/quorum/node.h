@@ -34,6 +34,8 @@ typedef struct qs_question {
 typedef struct qs_reply {
     snk_vote vote;      /* to a vote */
     snk_node_says says; /* to all else */
+    bool forgotten;     /* it does not know the script: nothing was done */
+    bool refused;       /* an error: nothing was done */
     int64_t time_us;
 } qs_reply;
 
@@ -61,11 +63,13 @@ typedef struct qs_memory {
 typedef struct qs_node {
     const snk_quorum *quorum;
     sim_clock clock;
-    uint32_t run;            /* goes up with each restart */
-    int64_t started_at_ns;   /* the node's clock */
-    int64_t down_until_ns;   /* true time */
-    int64_t paused_until_ns; /* true time */
-    int64_t forgot_at_ns;    /* true time of the last restart or flush; -1: never */
+    uint32_t run;             /* goes up with each restart */
+    int64_t started_at_ns;    /* the node's clock */
+    int64_t down_until_ns;    /* true time */
+    int64_t paused_until_ns;  /* true time */
+    int64_t refuses_until_ns; /* true time: all that it answers are errors */
+    uint32_t scripts;         /* that it knows, as a set of qs_ask */
+    int64_t forgot_at_ns;     /* true time of the last restart or flush; -1: never */
     qs_memory memory;
     qs_memory saved; /* what a restart finds again, if it is not an empty one */
 } qs_node;
@@ -81,6 +85,9 @@ void qs_node_restart(qs_node *node, bool empty, int64_t now_ns);
 void qs_node_save(qs_node *node);
 /* Everything is deleted under it; it runs on. */
 void qs_node_flush(qs_node *node);
+
+/* It forgets some of the scripts: SCRIPT FLUSH, or those that were not used for long. */
+void qs_node_forget_scripts(qs_node *node, uint32_t scripts);
 
 /* Whole seconds, as INFO tells it. */
 int64_t qs_node_uptime_ns(const qs_node *node, int64_t now_ns);

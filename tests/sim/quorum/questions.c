@@ -102,7 +102,9 @@ void qs_settle_question(qs_world *world, qs_operation *operation, const qs_reque
 {
     bool renews = operation->send.ask == SNK_ASK_RENEW;
     operation->says[request->node] = says;
-    if (!renews && (says == SNK_NODE_FAILED || says == SNK_NODE_SILENT)) {
+    if (!renews && request->reply.refused)
+        qs_saw(world, QS_PROBE_REFUSED);
+    if (!renews && !snk_quorum_release_is_heard(says, request->reply.refused)) {
         qs_saw(world, QS_PROBE_RELEASED_IN_PART);
         qs_undo_start(world, qs_process_of(world, operation), request->node, &request->question);
     }

@@ -62,6 +62,17 @@ static bool connect(qs_world *world, qs_process *process, uint32_t number)
     return true;
 }
 
+/* At the end of what is on its way to the node. */
+static void depart(qs_world *world, qs_request *request)
+{
+    qs_link *link = &world->processes[request->process].links[request->node];
+    int64_t at_ns = world->now_ns + qs_draw_way(world);
+    if (at_ns <= link->last_arrival_ns)
+        at_ns = link->last_arrival_ns + 1;
+    link->last_arrival_ns = at_ns;
+    push_for(world, request, QS_EVENT_REQUEST_ARRIVES, at_ns);
+}
+
 void qs_send(qs_world *world, qs_process *process, uint32_t number, const qs_question *question, qs_sender sender)
 {
     static const char *const names[] = { "ask vote", "ask renew", "ask release", "ask adopt" };
@@ -91,11 +102,7 @@ void qs_send(qs_world *world, qs_process *process, uint32_t number, const qs_que
              sim_clock_true(&process->clock, request->sent_at_ns + world->plan.timeout_ns));
     if (!connected)
         return;
-    int64_t at_ns = world->now_ns + qs_draw_way(world);
-    if (at_ns <= link->last_arrival_ns)
-        at_ns = link->last_arrival_ns + 1;
-    link->last_arrival_ns = at_ns;
-    push_for(world, request, QS_EVENT_REQUEST_ARRIVES, at_ns);
+    depart(world, request);
 }
 
 /* The nodes of a process that wait for the lock hear that a vote was given back. */
@@ -112,6 +119,31 @@ static void publish(qs_world *world, uint32_t number)
     }
 }
 
+/* The node does nothing but to say why: true. A script that is sent with the question is known from then on. */
+static bool is_put_off(const qs_world *world, qs_node *node, qs_request *request)
+{
+    uint32_t script = UINT32_C(1) << request->question.ask;
+    request->reply = (qs_reply){ .time_us = qs_node_now(world, node) / SNK_NS_PER_US };
+    request->reply.refused = node->refuses_until_ns > world->now_ns;
+    if (request->reply.refused)
+        return true;
+    if (request->sent_again)
+        node->scripts |= script;
+    request->reply.forgotten = (node->scripts & script) == 0;
+    return request->reply.forgotten;
+}
+
+/* Once more, with the script, behind all that has been sent meanwhile. */
+static void send_again(qs_world *world, qs_request *request)
+{
+    qs_saw(world, QS_PROBE_SENT_AGAIN);
+    request->sent_again = true;
+    request->may_execute = true;
+    request->sent_at_ns = qs_local(world, &world->processes[request->process]);
+    qs_record(world, "send again", request->process, request->node, request->question.ask);
+    depart(world, request);
+}
+
 static void execute(qs_world *world, qs_request *request)
 {
     static const char *const kinds[] = { "open", "yes", "low", "high", "taken", "buried", "young", "failed", "silent" };
@@ -119,10 +151,15 @@ static void execute(qs_world *world, qs_request *request)
     qs_link *link = &world->processes[request->process].links[request->node];
     request->may_execute = false;
     /* Only the end of a hold is announced: votes come and go. */
-    if (qs_node_execute(node, &request->question, qs_node_now(world, node), &request->reply) &&
-        request->question.attempt == QS_ALL_TRIES)
+    if (is_put_off(world, node, request))
+        qs_record(world, request->reply.refused ? "refuses" : "forgot script", request->process, request->node,
+                  request->question.ask);
+    else if (qs_node_execute(node, &request->question, qs_node_now(world, node), &request->reply) &&
+             request->question.attempt == QS_ALL_TRIES)
         publish(world, request->node);
-    if (request->question.ask == QS_VOTE)
+    if (request->reply.refused || request->reply.forgotten)
+        ; /* noted above */
+    else if (request->question.ask == QS_VOTE)
         qs_record(world, kinds[request->reply.vote.kind], request->process, request->node, request->reply.vote.floor);
     else
         qs_record(world, request->reply.says == SNK_NODE_YES ? "says yes" : "says no", request->process, request->node,
@@ -172,7 +209,10 @@ void qs_on_reply_arrives(qs_world *world, const sim_event *event)
         link->connected && link->cut_until_ns <= world->now_ns) {
         link->run_heard_at_ns = qs_local(world, process);
         snk_node_clock_heard(&link->clock, request->reply.time_us, request->sent_at_ns, qs_local(world, process));
-        settle(world, request, SNK_NODE_OPEN);
+        if (request->reply.forgotten)
+            send_again(world, request);
+        else
+            settle(world, request, request->reply.refused ? SNK_NODE_FAILED : SNK_NODE_OPEN);
     }
     unref(request);
 }

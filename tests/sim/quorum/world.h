@@ -59,6 +59,9 @@
     X(RESTARTED_EMPTY, "node restarted without data, with a vote")                                                     \
     X(RESTARTED_STALE, "node restarted with old data")                                                                 \
     X(FLUSHED, "node emptied while it ran, with a vote")                                                               \
+    X(SENT_AGAIN, "question sent again because the node had forgotten the script")                                     \
+    X(OVERTAKEN, "vote came behind what was to take it back")                                                          \
+    X(REFUSED, "release answered with an error")                                                                       \
     X(PAUSED_NODE, "node paused")                                                                                      \
     X(PAUSED_PAST_LEASE, "process paused past its lease")                                                              \
     X(CRASHED_HOLDING, "process died with the lock")                                                                   \
@@ -102,6 +105,8 @@ typedef enum qs_fault {
     QS_FAULT_NODE_EMPTY, /* restart that forgets */
     QS_FAULT_NODE_STALE, /* restart that forgets the last */
     QS_FAULT_FLUSH,
+    QS_FAULT_FORGET, /* scripts, not data */
+    QS_FAULT_REFUSE, /* a node answers with errors, for a while */
     QS_FAULT_BREAK,
     QS_FAULT_SAVE, /* not a fault: a node saves its data */
     QS_FAULT_COUNT
@@ -208,7 +213,8 @@ typedef struct qs_request {
     bool used;
     bool waited_for;
     bool may_execute;
-    bool left; /* there was a connection */
+    bool left;       /* there was a connection */
+    bool sent_again; /* the node had forgotten the script */
     uint8_t process;
     uint8_t node;
     uint32_t epoch;
