@@ -67,9 +67,10 @@ static sneck_status open_url(const char *url, sneck_error *error)
 
 static sneck_status open_with(int64_t lease_max_ms, sneck_error *error)
 {
-    quorum_bed other = nodes;
-    other.lease_max_ms = lease_max_ms;
-    return open_url(quorum_bed_url(&other, "lease=1s"), error);
+    nodes.lease_max_ms = lease_max_ms;
+    const char *url = quorum_bed_url(&nodes, "lease=1s");
+    nodes.lease_max_ms = LEASE_MS;
+    return open_url(url, error);
 }
 
 static void test_a_refused_client_leaves_no_mark(void **state)
