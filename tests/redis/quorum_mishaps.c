@@ -158,7 +158,10 @@ static void test_a_vote_that_was_overtaken_by_its_release_is_taken_back(void **s
         EXPECT(SNECK_OK, sneck_acquire(lock, 0, &error));
         EXPECT(SNECK_OK, sneck_release(lock, &error));
         int64_t released_ms = test_now_ms();
-        redis_bed_await(&nodes.nodes[4], "EXISTS {lock:overtaken}:token", 1); /* it has voted */
+        /* It votes soon; or on a slow machine not at all, because it comes too late for the token. */
+        while (redis_bed_number(&nodes.nodes[4], "EXISTS {lock:overtaken}:token") == 0 &&
+               test_now_ms() - released_ms < SOON_MS / 4)
+            redis_bed_pause(1);
         expect_free_soon("overtaken", released_ms);
     }
     sneck_lock_free(lock);
