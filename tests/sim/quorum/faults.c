@@ -58,8 +58,6 @@ static void draw_faults(sim_random *random, qs_plan *plan, int64_t young_ns)
     plan->every_ns[QS_FAULT_NODE_EMPTY] = draw_every(random, 500, young_ns / 8, young_ns * 4);
     plan->every_ns[QS_FAULT_NODE_STALE] = draw_every(random, 300, young_ns / 8, young_ns * 4);
     plan->every_ns[QS_FAULT_FLUSH] = draw_every(random, 250, young_ns / 8, young_ns * 4);
-    plan->every_ns[QS_FAULT_FORGET] = draw_every(random, 400, lease_ns / 16, lease_ns * 4);
-    plan->every_ns[QS_FAULT_REFUSE] = draw_every(random, 400, lease_ns / 4, lease_ns * 4);
     plan->every_ns[QS_FAULT_BREAK] = draw_every(random, 150, lease_ns / 2, lease_ns * 4);
     plan->every_ns[QS_FAULT_SAVE] = draw_every(random, 800, lease_ns / 8, lease_ns * 4);
 }
@@ -87,6 +85,8 @@ void qs_draw_plan(qs_world *world)
     draw_faults(random, plan, world->quorum.lease_max_ns + SNK_QUORUM_YOUNG_NS);
     draw_clocks(world, drift);
     plan->horizon_ns = plan->lease_ns * (drift ? 16 : 60);
+    plan->every_ns[QS_FAULT_FORGET] = draw_every(random, 200, plan->lease_ns / 16, plan->lease_ns * 4);
+    plan->every_ns[QS_FAULT_REFUSE] = draw_every(random, 200, plan->lease_ns / 4, plan->lease_ns * 4);
 }
 
 /* ---- Faults ---- */
@@ -176,6 +176,9 @@ static void restart_node(qs_world *world, uint32_t number, bool empty)
         qs_saw(world, empty ? QS_PROBE_RESTARTED_EMPTY : QS_PROBE_RESTARTED_STALE);
     qs_record(world, empty ? "restart empty" : "restart stale", 0, number, 0);
     qs_node_restart(node, empty, qs_node_now(world, node));
+    /* Somebody else may have made them known again at once: where nothing else makes nodes forget them, that is so. */
+    if (world->plan.every_ns[QS_FAULT_FORGET] > 0)
+        qs_node_forget_scripts(node, UINT32_MAX);
     node->forgot_at_ns = world->now_ns;
     node->paused_until_ns = 0;
     node->down_until_ns = world->now_ns;

@@ -36,7 +36,6 @@ void qs_node_save(qs_node *node)
 void qs_node_restart(qs_node *node, bool empty, int64_t now_ns)
 {
     node->run++;
-    node->scripts = 0;
     node->started_at_ns = now_ns;
     if (empty)
         node->saved = (qs_memory){ .taken = false };

@@ -207,8 +207,11 @@ void qs_on_reply_arrives(qs_world *world, const sim_event *event)
     qs_link *link = &process->links[request->node];
     if (request->waited_for && request->epoch == process->epoch && request->connection == link->connection &&
         link->connected && link->cut_until_ns <= world->now_ns) {
-        link->run_heard_at_ns = qs_local(world, process);
-        snk_node_clock_heard(&link->clock, request->reply.time_us, request->sent_at_ns, qs_local(world, process));
+        /* An error does not tell the time. */
+        if (!request->reply.forgotten && !request->reply.refused) {
+            link->run_heard_at_ns = qs_local(world, process);
+            snk_node_clock_heard(&link->clock, request->reply.time_us, request->sent_at_ns, qs_local(world, process));
+        }
         if (request->reply.forgotten)
             send_again(world, request);
         else

@@ -105,10 +105,10 @@ typedef enum qs_fault {
     QS_FAULT_NODE_EMPTY, /* restart that forgets */
     QS_FAULT_NODE_STALE, /* restart that forgets the last */
     QS_FAULT_FLUSH,
+    QS_FAULT_BREAK,
+    QS_FAULT_SAVE,   /* not a fault: a node saves its data */
     QS_FAULT_FORGET, /* scripts, not data */
     QS_FAULT_REFUSE, /* a node answers with errors, for a while */
-    QS_FAULT_BREAK,
-    QS_FAULT_SAVE, /* not a fault: a node saves its data */
     QS_FAULT_COUNT
 } qs_fault;
 
