@@ -11,7 +11,7 @@
 #define PROBE_NS_MIN (1 * SNK_NS_PER_S)
 #define SLOW_NS (100 * SNK_NS_PER_MS)
 /* After which a renewal thread that seems to be stuck is looked at again. */
-#define SECOND_LOOK_NS (50 * SNK_NS_PER_MS)
+#define SECOND_LOOK_NS (250 * SNK_NS_PER_MS)
 /* So long a round waits for answers about claims, or its period if that is less; the others are taken when they come. */
 #define ANSWER_NS_MAX (1 * SNK_NS_PER_S)
 

@@ -298,7 +298,9 @@ static void test_events_that_nobody_fetches_are_dropped_and_counted_but_no_loss(
     }
     sneck_health_report report = test_health(client);
     assert_true(report.events_dropped >= 10);
-    assert_true((uint64_t)value_of(client, "sneck_events_dropped_total") == report.events_dropped);
+    /* That it was broken may be told just now, and cost one more. */
+    uint64_t dropped = (uint64_t)value_of(client, "sneck_events_dropped_total");
+    assert_in_range(dropped, report.events_dropped, test_health(client).events_dropped);
     assert_true((uint64_t)value_of(client, "sneck_events_waiting") == report.events_waiting);
     (void)test_await_event(client, SNECK_EVENT_LOST); /* the oldest of all is still there */
     sneck_lock_free(lock);
