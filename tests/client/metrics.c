@@ -81,6 +81,7 @@ static sneck_client *open_client(const test_bed *bed)
 static void test_acquires_releases_and_losses_are_counted(void **state)
 {
     test_bed *bed = *state;
+    test_needs_findings(bed);
     sneck_error error;
     sneck_client *client = open_client(bed);
     sneck_lock *a = test_handle(client, "job/a");
@@ -258,6 +259,7 @@ static void test_the_age_of_the_round_counts_from_the_start(void **state)
 static void test_alerts_and_dropped_events_are_in_the_report(void **state)
 {
     test_bed *bed = *state;
+    test_needs_findings(bed);
     sneck_error error;
     sneck_client *client = open_client(bed);
     assert_true(sneck_event_fd(client) >= 0);

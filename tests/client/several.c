@@ -368,10 +368,7 @@ static void test_what_is_lost_while_others_are_waited_for_is_taken_again(void **
     assert_int_equal(pthread_create(&thread, NULL, wait_for_all, &waits), 0);
     await_waiter_for_b(bed->client);
     test_break(bed->client, "a");
-    /* This finds it, if the store has not told before. */
-    sneck_status found = sneck_check(bed->client, &error);
-    assert_true(found == SNECK_LOST || found == SNECK_OK);
-    assert_int_equal(test_health(bed->client).lost, 1);
+    test_find_loss(bed->client, 1);
     EXPECT(SNECK_OK, sneck_release(holder, &error));
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(waits.status, SNECK_OK);

@@ -233,6 +233,7 @@ static void test_a_lock_that_was_waited_for_is_neither_late_nor_at_risk(void **s
 static void test_a_hold_that_the_store_has_ended_is_lost_now(void **state)
 {
     test_bed *bed = *state;
+    test_needs_findings(bed);
     sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
     sneck_lock_options options = quiet();
     sneck_lock *lock = test_mutex(client, "a", &options);
@@ -591,6 +592,7 @@ static void test_closing_ends_what_is_being_acquired_again(void **state)
 static void test_checks_can_be_run_at_any_time(void **state)
 {
     test_bed *bed = *state;
+    test_needs_findings(bed);
     sneck_error error;
     sneck_client *client = open_watched(bed, SNECK_NEVER);
     sneck_lock_options options = quiet();

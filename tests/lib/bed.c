@@ -106,6 +106,12 @@ void test_needs_order(const test_bed *bed)
         test_skip("this store keeps no order of those who wait");
 }
 
+void test_needs_findings(const test_bed *bed)
+{
+    if (bed->tells_of_loss)
+        test_skip("this store tells of a loss before the watchdog looks");
+}
+
 #if SNK_WITH_POSTGRES
 static postgres_bed postgres;
 
@@ -130,7 +136,10 @@ static int make_postgres(void **state)
 
 static int make_postgres_row(void **state)
 {
-    return make_on_postgres(state, "mode=row");
+    int made = make_on_postgres(state, "mode=row");
+    if (made == 0)
+        ((test_bed *)*state)->tells_of_loss = true;
+    return made;
 }
 #endif
 
@@ -426,6 +435,14 @@ void test_break(sneck_client *client, const char *name)
     assert_true(info->held);
     EXPECT(SNECK_OK, sneck_break(client, name, info->token, "a test", &error));
     sneck_info_free(info);
+}
+
+void test_find_loss(sneck_client *client, uint64_t lost)
+{
+    sneck_error error;
+    sneck_status status = sneck_check(client, &error);
+    assert_true(status == SNECK_LOST || status == SNECK_OK);
+    assert_int_equal(test_health(client).lost, lost);
 }
 
 bool test_is_held_in_store(sneck_client *client, const char *name)

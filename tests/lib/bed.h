@@ -16,6 +16,7 @@ typedef struct test_bed {
     char directory[64]; /* of the store's file; "" when it has none */
     char url[512];
     bool is_fair;         /* the store serves those who wait in order where they ask for it */
+    bool tells_of_loss;   /* the store tells of a hold that it has ended, before anybody looks */
     int64_t lease_max_ms; /* the longest lease that tests may ask for */
     sneck_client *client;
 } test_bed;
@@ -29,6 +30,9 @@ int test_run_long_leases_on_stores(const struct CMUnitTest tests[], size_t count
 
 /* Skips the running test where the store keeps no order of those who wait. */
 void test_needs_order(const test_bed *bed);
+
+/* Skips the running test where the watchdog is never the first to find a hold that the store has ended. */
+void test_needs_findings(const test_bed *bed);
 
 /* Opens a client on the bed's store (for memory: on one of its own). Fails the test when it cannot. */
 sneck_client *test_open(const test_bed *bed, const sneck_client_options *options);
@@ -56,6 +60,9 @@ void test_await_waiting(sneck_client *client, const char *name, unsigned waiting
 
 /* Takes a hold away by force, by the token that the store shows. */
 void test_break(sneck_client *client, const char *name);
+
+/* After that the loss of one more hold is known: it is looked for, where the store has not told of it. */
+void test_find_loss(sneck_client *client, uint64_t lost);
 
 /* The holder that the store shows for `name`; true when it is held. */
 bool test_is_held_in_store(sneck_client *client, const char *name);
