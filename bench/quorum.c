@@ -203,13 +203,13 @@ static int64_t servers_ran_ns(void)
     int64_t sum_ns = 0;
     for (int i = 0; i < NODES; i++) {
         char path[64];
-        long long ran_ns = 0;
+        char line[128] = "";
         (void)snprintf(path, sizeof path, "/proc/%d/schedstat", (int)servers[i].pid);
         FILE *file = fopen(path, "r");
-        if (file == NULL || fscanf(file, "%lld", &ran_ns) != 1)
+        if (file == NULL || fgets(line, sizeof line, file) == NULL)
             bench_die("schedstat", "cannot be read");
         (void)fclose(file);
-        sum_ns += ran_ns;
+        sum_ns += strtoll(line, NULL, 10);
     }
     return sum_ns;
 }

@@ -93,9 +93,11 @@ static snk_finding judge_renewal(sneck_client *client)
     snk_finding finding = look_at_renewal(client);
     if (finding != SNK_FINDING_RENEWAL_STUCK)
         return finding;
+    int64_t beat_ns = snk_renewer_beat_ns(client);
     struct timespec moment = snk_timespec(SECOND_LOOK_NS);
     (void)nanosleep(&moment, NULL);
-    return look_at_renewal(client);
+    /* Though the process may have been stopped again meanwhile: what has moved is not stuck. */
+    return snk_renewer_beat_ns(client) != beat_ns ? SNK_FINDING_NONE : look_at_renewal(client);
 }
 
 /* True when an earlier remedy did not help. */

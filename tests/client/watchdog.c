@@ -626,6 +626,7 @@ static void test_checks_can_be_run_at_any_time(void **state)
 static void test_a_lock_may_have_a_watchdog_in_a_client_without(void **state)
 {
     test_bed *bed = *state;
+    test_needs_findings(bed);
     sneck_client *client = open_watched(bed, SNECK_NEVER);
     sneck_lock_options options = quiet();
     sneck_lock *without = test_mutex(client, "without", &options);

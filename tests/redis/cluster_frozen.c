@@ -208,7 +208,7 @@ static void test_requests_to_a_server_that_hangs_hold_up_no_renewals(void **stat
         EXPECT(SNECK_OK, sneck_acquire_async(others[i], TEST_PATIENCE_MS, count_down, &left, NULL, &error));
     watch_frozen(&self);
     thaw(0);
-    int64_t until_ms = test_now_ms() + 2 * TEST_PATIENCE_MS;
+    int64_t until_ms = test_now_ms() + INT64_C(2) * TEST_PATIENCE_MS;
     while (atomic_load(&left) > 0) {
         assert_true(test_now_ms() < until_ms);
         (void)usleep(1000);

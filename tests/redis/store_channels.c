@@ -10,7 +10,7 @@
 
 enum {
     CLIENTS = 2,
-    THREADS = 16, /* of each */
+    THREADS = 32, /* of all of them */
     LOCKS = 5
 };
 
@@ -43,10 +43,10 @@ static void *work(void *argument)
 
 static void run_crew(crew *self)
 {
-    pthread_t threads[CLIENTS * THREADS];
-    for (size_t i = 0; i < CLIENTS * THREADS; i++)
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, self), 0);
-    for (size_t i = 0; i < CLIENTS * THREADS; i++)
+    for (size_t i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     unsigned long done = 0;
     for (size_t i = 0; i < LOCKS; i++)

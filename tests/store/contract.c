@@ -730,7 +730,8 @@ static void queue_in_silence(snk_store *store, const char *name, uint64_t ticket
 {
     snk_answer answer;
     snk_id claim = test_must_queue(store, name, &answer);
-    sleeper sleeping = { .store = store, .ticket = answer.ticket, .limit_ms = 20 };
+    /* Longer than it takes to begin to listen, which is told. */
+    sleeper sleeping = { .store = store, .ticket = answer.ticket, .limit_ms = 200 };
     for (sleep_in_store(&sleeping); sleeping.news && store->traits.pushes_wakeups; sleep_in_store(&sleeping)) {
         answer = test_renew(store, name, &claim, TEST_LEASE_MS);
         expect(answer, SNK_ANSWER_QUEUED);

@@ -259,7 +259,7 @@ static void test_an_acquire_that_nobody_answers_leaves_nothing_behind(void **sta
     proxy_harm(&scene.proxy, PROXY_STALL_REPLIES, "");
     sneck_status status = sneck_acquire(scene.made.lock, 500, &error);
     assert_true(status == SNECK_UNKNOWN || status == SNECK_TIMEOUT);
-    zookeeper_scene_await_claims(&scene.direct, 1); /* it did arrive */
+    /* It did arrive, as did perhaps the chase already: only answers are held up. */
     proxy_harm(&scene.proxy, PROXY_PASS, "");
     zookeeper_scene_await_claims(&scene.direct, 0); /* and is chased */
     (void)zookeeper_scene_pair(&scene.made);
