@@ -206,9 +206,11 @@ static int64_t servers_ran_ns(void)
         char line[128] = "";
         (void)snprintf(path, sizeof path, "/proc/%d/schedstat", (int)servers[i].pid);
         FILE *file = fopen(path, "r");
-        if (file == NULL || fgets(line, sizeof line, file) == NULL)
+        bool is_read = file != NULL && fgets(line, sizeof line, file) != NULL;
+        if (file != NULL)
+            (void)fclose(file);
+        if (!is_read)
             bench_die("schedstat", "cannot be read");
-        (void)fclose(file);
         sum_ns += strtoll(line, NULL, 10);
     }
     return sum_ns;
