@@ -354,7 +354,8 @@ SNECK_API void sneck_lock_free(sneck_lock *lock);
  * SNECK_LOST         the owner lost this lock and has levels of it left to release; no level was added
  * SNECK_LIMIT        the owner has 255 levels
  * SNECK_DEADLOCK     the owner has it and the handle is not reentrant; or reads and wants to write; or threads of this
- *                    client would wait for each other in a circle, and this one came last: the message has the circle
+ *                    process would wait for each other in a circle, through any of its clients, and this one came last:
+ *                    the message has the circle. Also if one of these waits has a limit, or one of the holds an end
  * SNECK_UNAVAILABLE  the store cannot be reached: it was not acquired
  * SNECK_UNKNOWN      no answer came in time; should it have been acquired, it is being released
  * SNECK_DENIED, SNECK_INVALID, SNECK_NO_MEMORY
@@ -557,7 +558,7 @@ SNECK_API void sneck_condition_free(sneck_condition *condition);
  * SNECK_CANCELED   interrupted, by sneck_condition_interrupt or by sneck_interrupt of the lock; the lock is held, unless
  *                  the client was closed
  * SNECK_NOT_OWNER  the caller does not hold the lock
- * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, ...  the lock could not be given up properly, which ends the wait at
+ * SNECK_LOST, SNECK_UNAVAILABLE, SNECK_UNKNOWN, SNECK_DEADLOCK, ...  the lock could not be given up properly, which ends the wait at
  *                  once, or could not be taken again: sneck_is_held says whether it is held
  *
  * A signal that came is used up by SNECK_OK alone; otherwise it is the next one's. The lock is taken again with the lease

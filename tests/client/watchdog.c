@@ -65,11 +65,9 @@ static void expect_replaced(sneck_client *client)
     assert_true(report.recoveries >= 1);
 }
 
-static void test_a_renewal_thread_that_hangs_in_the_store_is_replaced(void **state)
+/* Holds a lock whose first renewal hangs in the store, until the renewal thread was replaced. */
+static sneck_lock *hold_until_replaced(sneck_client *client, test_faulty *faulty)
 {
-    test_bed *bed = *state;
-    sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
-    test_faulty *faulty = test_make_faulty(client);
     sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
     options.lease_ms = 5000;
     options.renew_ms = 100;
@@ -79,6 +77,15 @@ static void test_a_renewal_thread_that_hangs_in_the_store_is_replaced(void **sta
     test_await_hanging(faulty, 1);
     test_hang_no_more(faulty, SNK_ASK_RENEW); /* those that hang go on hanging, later ones do not */
     expect_replaced(client);
+    return lock;
+}
+
+static void test_a_renewal_thread_that_hangs_in_the_store_is_replaced(void **state)
+{
+    test_bed *bed = *state;
+    sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
+    test_faulty *faulty = test_make_faulty(client);
+    sneck_lock *lock = hold_until_replaced(client, faulty);
     (void)test_await_event(client, SNECK_EVENT_RENEWED);
     assert_false(test_readable(sneck_lost_fd(lock), 5500)); /* longer than its lease: it is renewed */
     test_set_fault(faulty, SNK_ASK_RENEW, TEST_WORKS);
@@ -136,15 +143,7 @@ static void test_a_renewal_thread_that_was_replaced_ends_when_it_comes_back(void
     unsigned others = test_threads_named("sneck-renewer"); /* of the bed's own client */
     sneck_client *client = open_watched(bed, LOOKS_OFTEN_MS);
     test_faulty *faulty = test_make_faulty(client);
-    sneck_lock_options options = SNECK_LOCK_OPTIONS_INIT;
-    options.lease_ms = 5000;
-    options.renew_ms = 100;
-    sneck_lock *lock = test_mutex(client, "a", &options);
-    acquire(lock);
-    test_set_fault(faulty, SNK_ASK_RENEW, TEST_HANGS);
-    test_await_hanging(faulty, 1);
-    test_hang_no_more(faulty, SNK_ASK_RENEW);
-    expect_replaced(client);
+    sneck_lock *lock = hold_until_replaced(client, faulty);
     assert_true(test_threads_named("sneck-renewer") >= others + 2);
     EXPECT(SNECK_OK, sneck_release(lock, &error));
     (void)usleep(200000); /* its timer has fired for the last time */
